@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -29,6 +30,9 @@ type Config struct {
 	// its timeout, before its job is not renewed any more and its slot counts as wedged;
 	// 0 = 10s.
 	TimeoutGrace time.Duration
+	// StopWhenWedged ends Run, with an UnfinishedError, once every slot is blocked by a handler
+	// that ignores its context, so that a supervisor can start the process anew.
+	StopWhenWedged bool
 	// Grace is how long Run lets handlers run on once its context has ended, before it
 	// cancels them; 0 = 10s. What still runs Unwind later is left to expire and named in
 	// Run's error; 0 = 5s. Their sum should be less than the time an orchestrator gives
@@ -119,26 +123,33 @@ func (c *Config) kinds() []string {
 	return kinds
 }
 
-// UnfinishedError is what Run returns when handlers had not returned by the end: their jobs
-// are left to expire.
+// UnfinishedError is what Run returns when handlers had not returned by the end, or their
+// outcome could not be stored: these jobs are left to expire.
 type UnfinishedError struct {
 	Jobs []Unfinished
 }
 
-// Unfinished is a job whose handler had not returned when Run did.
+// Unfinished is a job that Run left behind.
 type Unfinished struct {
 	Ref        pacht.Ref
 	Kind       string
 	LeaseUntil time.Time // by the database's clock; the job is free afterwards
+	Returned   bool      // its handler did return, but the database did not take its outcome
 }
 
 func (e *UnfinishedError) Error() string {
-	s := fmt.Sprintf("%d handlers had not returned when the worker stopped; their leases are left to expire:", len(e.Jobs))
+	const most = 20
+	names := make([]string, 0, most+1)
 	for i, j := range e.Jobs {
-		if i == 20 {
-			return s + fmt.Sprintf(" and %d more", len(e.Jobs)-i)
+		if i == most {
+			names = append(names, fmt.Sprintf("and %d more", len(e.Jobs)-i))
+			break
 		}
-		s += fmt.Sprintf(" %s (%s, until %s);", j.Ref, j.Kind, j.LeaseUntil.UTC().Format(time.RFC3339))
+		why := "its handler had not returned"
+		if j.Returned {
+			why = "its outcome could not be stored"
+		}
+		names = append(names, fmt.Sprintf("%s (%s): %s, lease until %s", j.Ref, j.Kind, why, j.LeaseUntil.UTC().Format(time.RFC3339)))
 	}
-	return s[:len(s)-1]
+	return fmt.Sprintf("%d jobs were not finished when the worker stopped and are left to expire: %s", len(e.Jobs), strings.Join(names, "; "))
 }

@@ -1,18 +1,49 @@
 // Package worker runs jobs: it claims what it has room for, renews what it holds, and settles
 // what its handlers answer.
+//
+//	claim loop ---> slots ---> handler ---> settle batcher ---> ledger
+//	   (claim.go)   (queue.go)  (run.go)     (settle.go)
+//	                  ^
+//	             renewals and self-deposition (keep.go)
+//
+// One hold (hold.go) follows a lease from the claim to the answer of its settle. All loops
+// end before Run returns.
 package worker
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/watch"
 )
 
 // Worker runs jobs of some kinds from some queues. Made by New, run once by Run.
 type Worker struct {
-	store pacht.Store
-	cfg   Config
-	owner string
+	store    pacht.Store
+	cfg      Config
+	owner    string
+	log      *slog.Logger
+	handlers map[string]Handler
+	kinds    []string
+	queues   []*queue
+	holds    *holds
+	settler  *settler
+	events   *events
+	trouble  *trouble
+	watcher  *watch.Watcher // nil: somebody else watches
+
+	running atomic.Bool
+	giveUp  context.CancelFunc // ends Run as the end of its context does
+	base    context.Context    // for handlers and for calls to the store; outlives Run's context
+	finish  context.CancelCauseFunc
 }
 
 // New checks the configuration. It does not touch the database.
@@ -20,13 +51,162 @@ func New(store pacht.Store, cfg Config) (*Worker, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Worker{store: store, cfg: cfg}, nil
+	w := &Worker{
+		store: store, cfg: cfg, owner: NewOwner(cfg.Name), log: cfg.Logger, kinds: cfg.kinds(),
+		handlers: map[string]Handler{}, holds: newHolds(), events: newEvents(cfg.OnEvent),
+	}
+	for _, h := range cfg.Handlers {
+		for _, m := range slices.Backward(cfg.Middleware) {
+			h.fn = m(h.fn)
+		}
+		w.handlers[h.kind] = h
+	}
+	for _, name := range cfg.queues() {
+		w.queues = append(w.queues, newQueue(name, cfg.Queues[name]))
+	}
+	w.trouble = newTrouble(w)
+	w.settler = newSettler(w)
+	if !cfg.NoWatch {
+		if cfg.Watch.By == "" {
+			cfg.Watch.By = w.owner
+		}
+		var err error
+		if w.watcher, err = watch.New(store, cfg.Watch); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
 }
 
 // Owner is the name under which this worker holds leases. It is never reused.
 func (w *Worker) Owner() string { return w.owner }
 
-// Run works until ctx ends, stops in order and returns when all that it started has ended:
-// nil, or *UnfinishedError naming the jobs whose handlers did not return. It returns at once
-// with an error if the schema does not fit. A database that cannot be reached is waited for.
-func (w *Worker) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+// Run works until ctx ends, stops in order, and returns when all that it started has ended:
+// nil, or *UnfinishedError naming the jobs whose handlers did not return or whose outcome
+// could not be stored. It returns at once if the schema does not fit. A database that cannot
+// be reached is waited for.
+//
+// The stop: no more claims; what was leased but not started is released; handlers run on,
+// renewed, for Config.Grace; then they are cancelled with pacht.ErrStopping and have
+// Config.Unwind to return; what they answer is settled; the rest is left to expire.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.running.Swap(true) {
+		return errors.New("worker: Run was called before; make a new Worker for another run")
+	}
+	ctx, w.giveUp = context.WithCancel(ctx)
+	defer w.giveUp()
+	// Handlers and results outlive the signal to stop (S032); values of ctx are kept.
+	w.base, w.finish = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer w.finish(pacht.ErrStopping)
+
+	var background sync.WaitGroup // ends with base
+	background.Go(w.events.run)
+	defer background.Wait()
+	defer w.events.close()
+	if err := w.awaitSchema(ctx); err != nil {
+		return err
+	}
+
+	var keepers sync.WaitGroup
+	keepers.Go(w.renewLoop)
+	keepers.Go(w.deposeLoop)
+	keepers.Go(w.settler.run)
+	keepers.Go(w.beatLoop)
+
+	var takers sync.WaitGroup // end with ctx
+	if w.watcher != nil {
+		takers.Go(func() { _ = w.watcher.Run(ctx) }) // returns nil, always
+	}
+	for _, q := range w.queues {
+		takers.Go(func() { w.claimLoop(ctx, q) })
+	}
+
+	takers.Wait()
+	w.drain(w.cfg.Grace)
+	for _, h := range w.holds.list() {
+		h.stop(pacht.ErrStopping)
+	}
+	w.drain(w.cfg.Unwind)
+	w.finish(pacht.ErrStopping)
+	keepers.Wait()
+	return w.unfinished()
+}
+
+// awaitSchema returns nil when the schema fits, an error if it does not or ctx ended before
+// the database answered.
+func (w *Worker) awaitSchema(ctx context.Context) error {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		found, wanted, err := w.store.Schema(call)
+		cancel()
+		switch {
+		case err == nil && found == wanted:
+			w.trouble.over(callSchema)
+			return nil
+		case err == nil:
+			return &pacht.SchemaError{Found: found, Wanted: wanted}
+		case ctx.Err() != nil:
+			return fmt.Errorf("worker stopped before the database answered: %w", err)
+		}
+		w.trouble.met(callSchema, err)
+		_ = clock.Sleep(ctx, clock.Jitter(wait)) // the end of ctx shows in the next round
+	}
+}
+
+// drain waits until nothing is held, at most d.
+func (w *Worker) drain(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-w.holds.drained():
+	case <-t.C:
+	}
+}
+
+func (w *Worker) unfinished() error {
+	var left []Unfinished
+	for _, h := range w.holds.list() {
+		h.mu.Lock()
+		left = append(left, Unfinished{Ref: h.job.Ref(), Kind: h.job.Kind, LeaseUntil: h.until, Returned: h.returned})
+		h.mu.Unlock()
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	slices.SortFunc(left, func(a, b Unfinished) int { return int(a.Ref.Job - b.Ref.Job) })
+	return &UnfinishedError{Jobs: left}
+}
+
+// slots is how many jobs may run at once in all queues.
+func (w *Worker) slots() int {
+	n := 0
+	for _, q := range w.queues {
+		n += q.size
+	}
+	return n
+}
+
+// Status is what a worker is doing, for health checks and people.
+type Status struct {
+	Held   int // leases held
+	Wedged int // of them: handlers that ignore their cancelled context
+	// Unreachable is why the database cannot be reached; nil while it can. Errors counts the
+	// failed calls since the start.
+	Unreachable error
+	Errors      int64
+}
+
+// Status may be asked at any time.
+func (w *Worker) Status() Status {
+	s := Status{}
+	s.Unreachable, s.Errors = w.trouble.state()
+	for _, h := range w.holds.list() {
+		s.Held++
+		h.mu.Lock()
+		if h.wedged {
+			s.Wedged++
+		}
+		h.mu.Unlock()
+	}
+	return s
+}

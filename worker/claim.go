@@ -1,0 +1,117 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
+)
+
+// callTimeout bounds a single call to the store, so that a black hole cannot stop a loop.
+const callTimeout = 10 * time.Second
+
+// claimLoop fills one queue's slots until ctx ends. It never leases more than it has free
+// slots for, so that no lease waits in memory (S006).
+func (w *Worker) claimLoop(ctx context.Context, q *queue) {
+	unsure := false // a claim went unanswered: something may be held that we do not know of
+	backoff := time.Duration(0)
+	for {
+		room := q.room(ctx)
+		if room == 0 {
+			break
+		}
+		taken, err := 0, error(nil)
+		switch {
+		case w.trouble.failing(callRenew): // what we took now we could not keep (S012)
+		case unsure:
+			if err = w.adopt(ctx, q); err == nil {
+				unsure = false
+				continue
+			}
+		default:
+			taken, err = w.claim(ctx, q, min(room, pacht.MaxBatch))
+			unsure = err != nil
+		}
+		wait := w.cfg.Poll
+		switch {
+		case err != nil:
+			w.trouble.met(callClaim, err)
+			backoff = min(max(2*backoff, 50*time.Millisecond), 5*time.Second)
+			wait = backoff
+		case taken > 0:
+			backoff = 0
+			continue
+		default:
+			backoff = 0
+		}
+		if clock.Sleep(ctx, clock.Jitter(wait)) != nil {
+			break
+		}
+	}
+	if unsure {
+		if err := w.adopt(ctx, q); err != nil {
+			w.log.Warn("a claim went unanswered and the database cannot be asked; what it took, if anything, is left to expire",
+				"queue", q.name, "owner", w.owner, "error", err)
+		}
+	}
+}
+
+// claim takes up to n due jobs and starts their handlers. The call itself is not cancelled
+// by ctx: an answer that is on its way tells what we hold. What comes after ctx has ended is
+// released, not run (S087).
+func (w *Worker) claim(ctx context.Context, q *queue, n int) (int, error) {
+	call, cancel := context.WithTimeout(w.base, callTimeout)
+	defer cancel()
+	sent := clock.Now()
+	claims, err := w.store.Claim(call, pacht.ClaimRequest{Owner: w.owner, Queue: q.name, Kinds: w.kinds, Limit: n})
+	if err != nil {
+		return 0, err
+	}
+	w.trouble.over(callClaim)
+	for _, job := range claims.Jobs {
+		w.begin(ctx, newHold(w, q, job, sent, claims.Now))
+	}
+	return len(claims.Jobs), nil
+}
+
+// adopt asks what this owner holds, after a claim whose answer was lost, and takes in what
+// it does not know of (R4). Only this loop claims from this queue, so a lease of the queue
+// that is unknown cannot be one that is being taken in right now.
+func (w *Worker) adopt(ctx context.Context, q *queue) error {
+	call, cancel := context.WithTimeout(w.base, callTimeout)
+	defer cancel()
+	sent := clock.Now()
+	held, err := w.store.HeldBy(call, w.owner)
+	if err != nil {
+		return err
+	}
+	w.trouble.over(callClaim)
+	for _, job := range held.Jobs {
+		if job.Queue != q.name || w.holds.has(job.Ref()) {
+			continue
+		}
+		w.log.Info("adopted a lease whose claim went unanswered", "job", job.ID, "kind", job.Kind, "queue", q.name,
+			"token", job.Token, "attempt", job.Attempt, "owner", w.owner)
+		w.begin(ctx, newHold(w, q, job, sent, held.Now))
+	}
+	return nil
+}
+
+// begin takes a slot and starts the handler, or releases the lease if the worker is stopping
+// or too little of it is left. A claim never brings more than there are slots; an adoption
+// may for a moment, and then releases.
+func (w *Worker) begin(ctx context.Context, h *hold) {
+	over := h.q.free() <= 0
+	h.q.take()
+	w.holds.add(h)
+	if over || ctx.Err() != nil || h.Remaining() <= margin(h.job.TTL) {
+		h.mu.Lock()
+		h.returned = true
+		h.mu.Unlock()
+		w.settler.put(h, pacht.Settlement{Ref: h.job.Ref(), Outcome: pacht.OutcomeReleased})
+		return
+	}
+	w.tell(Event{Type: EventClaimed, Job: h.job})
+	go w.work(h)
+}

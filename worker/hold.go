@@ -1,0 +1,203 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
+)
+
+// hold is one lease that this process holds: the job, how long it may still believe in the
+// lease, and what its handler has said. It is the pacht.Keeper behind the handler's Job.
+type hold struct {
+	w   *Worker
+	q   *queue
+	job pacht.JobInfo
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	claimed clock.Instant // from before the claim was sent
+
+	mu       sync.Mutex
+	from     clock.Instant // from before the last claim or renewal was sent
+	left     time.Duration // how long the lease lasts from then on
+	until    time.Time     // lease_until by the database's clock
+	asked    clock.Instant // when the last renewal was tried
+	retry    time.Duration // not 0: the last renewal failed, try again this long after asked
+	stopped  clock.Instant // when its handler was cancelled
+	cause    error         // why; nil while it may work
+	wedged   bool
+	returned bool // its handler has returned
+	closing  bool // CompleteTx was called: the row is locked or gone, no renewal any more
+	output   json.RawMessage
+}
+
+// margin is how long before lease_until the holder stops itself (R8).
+func margin(ttl time.Duration) time.Duration { return min(ttl/10, 2*time.Second) }
+
+// newHold makes the hold of a job that was claimed, or found held, by a call sent at the
+// given time and answered with the given database time.
+func newHold(w *Worker, q *queue, job pacht.JobInfo, sent clock.Instant, now time.Time) *hold {
+	h := &hold{w: w, q: q, job: job, claimed: sent, from: sent, asked: sent, until: job.LeaseUntil}
+	h.left = job.LeaseUntil.Sub(now)
+	h.ctx, h.cancel = context.WithCancelCause(w.base)
+	return h
+}
+
+// Remaining implements pacht.Keeper.
+func (h *hold) Remaining() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.remaining()
+}
+
+func (h *hold) remaining() time.Duration { return h.left - h.from.Elapsed() }
+
+// renewed takes in that the lease was extended by a call sent at the given time.
+func (h *hold) renewed(sent clock.Instant, now, until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.from, h.asked, h.left, h.until, h.retry = sent, sent, until.Sub(now), until, 0
+}
+
+// seen takes in what the database's clock said in an answer to a call sent at the given time:
+// if it ran ahead of ours, the lease ends earlier than we thought (R8).
+func (h *hold) seen(sent clock.Instant, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if left := h.until.Sub(now); left-sent.Elapsed() < h.remaining() {
+		h.from, h.left = sent, left
+	}
+}
+
+// stop cancels the handler, once, and says why. It reports whether this call did it.
+func (h *hold) stop(cause error) bool {
+	h.mu.Lock()
+	first := h.cause == nil
+	if first {
+		h.cause, h.stopped = cause, clock.Now()
+	}
+	h.mu.Unlock()
+	if first {
+		h.cancel(cause)
+	}
+	return first
+}
+
+// lose is stop because the lease is not ours any more, or no more for certain. A job whose
+// lease CompleteTx has closed, or is about to, is protected by its row lock and goes on.
+func (h *hold) lose(cause error) {
+	h.mu.Lock()
+	closing, returned := h.closing, h.returned
+	h.mu.Unlock()
+	if closing || !h.stop(cause) || returned {
+		return
+	}
+	h.w.log.Warn("lease lost, handler cancelled", append(h.attrs(), "cause", cause)...)
+	h.w.tell(Event{Type: EventLost, Job: h.job, Took: h.claimed.Elapsed(), Err: cause})
+}
+
+// Ensure implements pacht.Keeper: always a round trip.
+func (h *hold) Ensure(ctx context.Context, d time.Duration) error {
+	for {
+		h.mu.Lock()
+		cause, closing := h.cause, h.closing
+		h.mu.Unlock()
+		switch {
+		case cause != nil:
+			return fmt.Errorf("ensure %s of %s: %w", d, h.job.Ref(), cause)
+		case closing:
+			return fmt.Errorf("ensure %s of %s: CompleteTx was called, no effect may follow it", d, h.job.Ref())
+		}
+		sent := clock.Now()
+		answer, err := h.w.store.Renew(ctx, []pacht.Ref{h.job.Ref()})
+		if err != nil {
+			return fmt.Errorf("ensure %s of %s: %w", d, h.job.Ref(), err)
+		}
+		switch row := answer.Rows[0]; row.State {
+		case pacht.RenewExtended:
+			h.renewed(sent, answer.Now, row.LeaseUntil)
+			if left := h.Remaining(); left+margin(h.job.TTL) < d {
+				return fmt.Errorf("ensure %s of %s: only %s left, the answer took too long", d, h.job.Ref(), left)
+			}
+			return nil
+		case pacht.RenewLost:
+			h.forfeit()
+			h.lose(errLost)
+			return fmt.Errorf("ensure %s of %s: %w", d, h.job.Ref(), errLost)
+		}
+		// Busy: neither extended nor lost; asked again until the lease's time is up.
+		if h.Remaining() < margin(h.job.TTL) {
+			return fmt.Errorf("ensure %s of %s: %w", d, h.job.Ref(), pacht.ErrBusy)
+		}
+		if err := clock.Sleep(ctx, min(h.job.TTL/50, 100*time.Millisecond)); err != nil {
+			return err
+		}
+	}
+}
+
+// SetOutput implements pacht.Keeper.
+func (h *hold) SetOutput(output json.RawMessage) error {
+	if err := (pacht.Limits{}).ValidJSON("output", output); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.output = output
+	return nil
+}
+
+// SetStep implements pacht.Keeper.
+func (h *hold) SetStep(ctx context.Context, name string, data json.RawMessage) error {
+	err := h.w.store.SetStep(ctx, h.job.Ref(), name, data)
+	h.refused(err)
+	return err
+}
+
+// SetStepTx implements pacht.Keeper.
+func (h *hold) SetStepTx(ctx context.Context, tx pacht.Tx, name string, data json.RawMessage) error {
+	err := tx.SetStepTx(ctx, h.job.Ref(), name, data)
+	h.refused(err)
+	return err
+}
+
+// Steps implements pacht.Keeper.
+func (h *hold) Steps(ctx context.Context) ([]pacht.Step, error) {
+	return h.w.store.Steps(ctx, h.job.ID)
+}
+
+// CompleteTx implements pacht.Keeper. It may be called again in a new transaction if the
+// first was rolled back.
+func (h *hold) CompleteTx(ctx context.Context, tx pacht.Tx) error {
+	h.mu.Lock()
+	before := h.closing
+	h.closing = true // before the call: from the lock on a renewal would find the row busy
+	s := pacht.Settlement{Ref: h.job.Ref(), Outcome: pacht.OutcomeCompleted, Output: h.output}
+	h.mu.Unlock()
+	err := tx.SettleTx(ctx, s)
+	if err != nil && !before {
+		h.mu.Lock()
+		h.closing = false
+		h.mu.Unlock()
+	}
+	h.refused(err)
+	return err
+}
+
+// refused cancels the handler if an answer says that the lease is gone.
+func (h *hold) refused(err error) {
+	if errors.Is(err, pacht.ErrLeaseLost) {
+		h.lose(err)
+	}
+}
+
+func (h *hold) attrs() []any {
+	j := &h.job
+	return []any{"job", j.ID, "kind", j.Kind, "queue", j.Queue, "token", j.Token, "attempt", j.Attempt, "owner", h.w.owner}
+}

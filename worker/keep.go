@@ -1,0 +1,162 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime/pprof"
+	"strings"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
+)
+
+const stackLabel = "pacht_lease"
+
+// deposeLoop stops holders whose lease is about to end, whatever the database does (R8). It
+// never talks to the database, so that nothing can hold it up. It also finds handlers that
+// ignore their cancelled context.
+func (w *Worker) deposeLoop() {
+	for next := w.holds.ticker(w.base); next(); {
+		wedged := 0
+		for _, h := range w.holds.list() {
+			h.mu.Lock()
+			left := h.remaining()
+			stopped := h.cause != nil && !h.returned
+			overdue := stopped && !h.wedged && h.stopped.Elapsed() > w.cfg.TimeoutGrace
+			if overdue {
+				h.wedged = true
+			}
+			if h.wedged {
+				wedged++
+			}
+			h.mu.Unlock()
+			if left <= margin(h.job.TTL) {
+				h.lose(fmt.Errorf("the lease could not be renewed in time, %s before its end: %w", max(left, 0).Round(time.Millisecond), pacht.ErrLeaseLost))
+			}
+			if overdue {
+				stack := stackOf(h.job.Ref())
+				w.log.Error("handler ignores its cancelled context: its slot is blocked and its job is not renewed any more",
+					append(h.attrs(), "cause", context.Cause(h.ctx), "stack", stack)...)
+				w.tell(Event{Type: EventWedged, Job: h.job, Err: fmt.Errorf("%w\n%s", context.Cause(h.ctx), stack)})
+			}
+		}
+		if slots := w.slots(); w.cfg.StopWhenWedged && wedged >= slots && w.running.Load() {
+			w.log.Error("every slot is blocked by a handler that ignores its context; stopping", "slots", slots, "owner", w.owner)
+			w.giveUp()
+		}
+	}
+}
+
+// renewLoop extends leases after a third of their TTL, in one batch per look. A renewal that
+// fails is tried again within the time that is left, not after another third.
+func (w *Worker) renewLoop() {
+	for next := w.holds.ticker(w.base); next(); {
+		due := make(map[pacht.Ref]*hold)
+		shortest := callTimeout
+		for _, h := range w.holds.list() {
+			if h.renewalDue() {
+				due[h.job.Ref()] = h
+				shortest = min(shortest, max(h.job.TTL/3, 50*time.Millisecond))
+			}
+		}
+		refs := make([]pacht.Ref, 0, len(due))
+		for ref := range due {
+			if refs = append(refs, ref); len(refs) == pacht.MaxBatch {
+				break
+			}
+		}
+		if len(refs) == 0 && w.trouble.failing(callRenew) {
+			refs = append(refs, pacht.Ref{}) // no job has it: asked only whether renewals work again
+		}
+		if len(refs) > 0 {
+			w.renew(refs, due, shortest)
+		}
+	}
+}
+
+// renewalDue says whether it is time to renew. Not any more once the handler was stopped and
+// has not returned in its grace time, or CompleteTx was called; but until the outcome of a
+// handler that has returned is stored (S022).
+func (h *hold) renewalDue() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closing || h.wedged || h.remaining() <= 0:
+		return false
+	case h.retry > 0:
+		return h.asked.Elapsed() >= h.retry
+	}
+	// A tick early, so that a look just before the third does not cost another tick.
+	return h.asked.Elapsed() >= h.job.TTL/3-tickOf(h.job.TTL)
+}
+
+func (w *Worker) renew(refs []pacht.Ref, due map[pacht.Ref]*hold, timeout time.Duration) {
+	call, cancel := context.WithTimeout(w.base, timeout)
+	defer cancel()
+	sent := clock.Now()
+	answer, err := w.store.Renew(call, refs)
+	if err != nil {
+		if w.base.Err() == nil {
+			w.trouble.met(callRenew, err)
+		}
+		for _, h := range due {
+			h.retryRenewal(sent)
+		}
+		return
+	}
+	w.trouble.over(callRenew)
+	for _, row := range answer.Rows {
+		h := due[row.Ref]
+		if h == nil {
+			continue
+		}
+		switch row.State {
+		case pacht.RenewExtended:
+			h.renewed(sent, answer.Now, row.LeaseUntil)
+		case pacht.RenewBusy:
+			h.retryRenewal(sent)
+		case pacht.RenewLost:
+			h.forfeit()
+			h.lose(errLost)
+		}
+		if row.CancelRequested && h.stop(pacht.ErrCancelRequested) {
+			w.log.Info("cancel requested, handler cancelled", h.attrs()...)
+		}
+	}
+	for _, h := range w.holds.list() {
+		h.seen(sent, answer.Now)
+	}
+}
+
+// forfeit takes in that the lease is not ours any more: nothing of it remains to be renewed.
+// What CompleteTx has closed is gone for a good reason.
+func (h *hold) forfeit() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.left = 0
+}
+
+func (h *hold) retryRenewal(sent clock.Instant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = sent
+	h.retry = clock.Jitter(min(h.job.TTL/15, time.Second))
+}
+
+// stackOf finds the goroutines that carry the lease's label, the handler and what it started.
+func stackOf(ref pacht.Ref) string {
+	var all bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+		return "no stack: " + err.Error()
+	}
+	label := fmt.Sprintf("%q:%q", stackLabel, ref.String())
+	var found []string
+	for _, block := range strings.Split(all.String(), "\n\n") {
+		if strings.Contains(block, label) {
+			found = append(found, block)
+		}
+	}
+	return pacht.SafeText(strings.Join(found, "\n\n"), pacht.MaxErrorBytes)
+}

@@ -1,0 +1,169 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+)
+
+// queue is one queue's slots: a job takes one from the claim to the answer of its settle.
+type queue struct {
+	name string
+	size int
+
+	mu    sync.Mutex
+	used  int
+	freed chan struct{} // has a token after a slot became free
+}
+
+func newQueue(name string, size int) *queue {
+	return &queue{name: name, size: size, freed: make(chan struct{}, 1)}
+}
+
+func (q *queue) free() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.size - q.used
+}
+
+func (q *queue) take() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used++
+}
+
+func (q *queue) give() {
+	q.mu.Lock()
+	q.used--
+	q.mu.Unlock()
+	select {
+	case q.freed <- struct{}{}:
+	default:
+	}
+}
+
+// room waits until a slot is free and says how many are; 0 if ctx ended.
+func (q *queue) room(ctx context.Context) int {
+	for {
+		if n := q.free(); n > 0 && ctx.Err() == nil {
+			return n
+		}
+		select {
+		case <-ctx.Done():
+			return 0
+		case <-q.freed:
+		}
+	}
+}
+
+// holds is the registry of what this process holds.
+type holds struct {
+	mu      sync.Mutex
+	all     map[pacht.Ref]*hold
+	shorter []chan struct{} // told when a lease came that needs a shorter tick
+	tick    time.Duration   // of the leases held: 0 if none
+	empty   chan struct{}   // closed while nothing is held
+}
+
+func newHolds() *holds {
+	e := make(chan struct{})
+	close(e)
+	return &holds{all: map[pacht.Ref]*hold{}, empty: e}
+}
+
+// tickOf is how often a lease of this TTL needs to be looked at.
+func tickOf(ttl time.Duration) time.Duration {
+	return min(max(ttl/20, 5*time.Millisecond), time.Second)
+}
+
+func (s *holds) add(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) == 0 {
+		s.empty = make(chan struct{})
+	}
+	s.all[h.job.Ref()] = h
+	if t := tickOf(h.job.TTL); s.tick == 0 || t < s.tick {
+		s.tick = t
+		for _, c := range s.shorter {
+			select {
+			case c <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (s *holds) remove(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[h.job.Ref()] != h {
+		return
+	}
+	delete(s.all, h.job.Ref())
+	if len(s.all) == 0 {
+		s.tick = 0
+		close(s.empty)
+	}
+}
+
+// list answers what is held now, and forgets ticks that no lease needs any more.
+func (s *holds) list() []*hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*hold, 0, len(s.all))
+	s.tick = 0
+	for _, h := range s.all {
+		list = append(list, h)
+		if t := tickOf(h.job.TTL); s.tick == 0 || t < s.tick {
+			s.tick = t
+		}
+	}
+	return list
+}
+
+func (s *holds) has(ref pacht.Ref) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[ref] != nil
+}
+
+// drained is closed while nothing is held.
+func (s *holds) drained() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.empty
+}
+
+// ticker returns a function that waits for the next look at the leases: a tick of the
+// shortest one, at once if a shorter one comes. It returns false when ctx ends.
+func (s *holds) ticker(ctx context.Context) func() bool {
+	shorter := make(chan struct{}, 1)
+	s.mu.Lock()
+	s.shorter = append(s.shorter, shorter)
+	s.mu.Unlock()
+	tick := func() time.Duration {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.tick == 0 {
+			return time.Second
+		}
+		return s.tick
+	}
+	return func() bool {
+		t := time.NewTimer(tick())
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return false
+			case <-t.C:
+				return true
+			case <-shorter:
+				t.Reset(tick())
+			}
+		}
+	}
+}

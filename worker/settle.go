@@ -1,0 +1,192 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
+)
+
+// settler stores outcomes by group commit: a batch goes out at once when none is in flight,
+// and takes along all that has gathered meanwhile. No timer makes a result wait. An outcome
+// is offered until the database has answered or the worker stops, also after the lease's
+// end (R7); its slot is free only then.
+type settler struct {
+	w    *Worker
+	mu   sync.Mutex
+	wait []outcome
+	work chan struct{} // has a token while something waits
+}
+
+// outcome is what is to be stored for a hold. If asked is set, CompleteTx was called: the
+// ledger is read first, and s is what to say if the lease is still open.
+type outcome struct {
+	h     *hold
+	s     pacht.Settlement
+	asked bool
+	tries int // how often its row was busy
+}
+
+func newSettler(w *Worker) *settler { return &settler{w: w, work: make(chan struct{}, 1)} }
+
+// put hands over an outcome.
+func (s *settler) put(h *hold, settlement pacht.Settlement) {
+	s.add(outcome{h: h, s: settlement})
+}
+
+// ask hands over a job whose handler called CompleteTx. Whether that was committed, only the
+// ledger knows; the worker never settles such a job as completed by itself.
+func (s *settler) ask(h *hold, err error) {
+	if err == nil {
+		err = pacht.ErrNotCommitted
+	}
+	s.add(outcome{h: h, s: s.w.settlement(h, err), asked: true})
+}
+
+func (s *settler) add(more ...outcome) {
+	s.mu.Lock()
+	s.wait = append(s.wait, more...)
+	s.mu.Unlock()
+	select {
+	case s.work <- struct{}{}:
+	default:
+	}
+}
+
+// later offers an outcome again whose row somebody else holds locked, by itself, so that it
+// delays no other (R12).
+func (s *settler) later(o outcome) {
+	o.tries++
+	wait := min(10*time.Millisecond<<min(o.tries, 7), time.Second)
+	time.AfterFunc(clock.Jitter(wait), func() { s.add(o) })
+}
+
+func (s *settler) take() []outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(len(s.wait), pacht.MaxBatch)
+	batch := s.wait[:n:n]
+	s.wait = s.wait[n:]
+	if n > 0 && len(s.wait) > 0 {
+		select {
+		case s.work <- struct{}{}:
+		default:
+		}
+	}
+	return batch
+}
+
+func (s *settler) run() {
+	failed := time.Duration(0)
+	for {
+		select {
+		case <-s.w.base.Done():
+			return
+		case <-s.work:
+		}
+		again := s.store(s.take())
+		if len(again) == 0 {
+			failed = 0
+			continue
+		}
+		failed = min(max(2*failed, 20*time.Millisecond), 2*time.Second)
+		if clock.Sleep(s.w.base, clock.Jitter(failed)) != nil {
+			s.add(again...) // stay held, and are named as unfinished
+			return
+		}
+		s.add(again...)
+	}
+}
+
+// store offers a batch once and returns what must be offered again.
+func (s *settler) store(batch []outcome) (again []outcome) {
+	call, cancel := context.WithTimeout(s.w.base, callTimeout)
+	defer cancel()
+	var settle []outcome
+	for _, o := range batch {
+		if !o.asked {
+			settle = append(settle, o)
+			continue
+		}
+		closed, err := s.closed(call, o.h)
+		switch {
+		case err != nil:
+			s.w.trouble.met(callSettle, err)
+			again = append(again, o)
+		case closed != nil:
+			s.done(o, *closed)
+		default:
+			settle = append(settle, o)
+		}
+	}
+	if len(settle) == 0 {
+		return again
+	}
+	settlements := make([]pacht.Settlement, len(settle))
+	for i, o := range settle {
+		settlements[i] = o.s
+	}
+	answers, err := s.w.store.Settle(call, settlements)
+	if err != nil {
+		if s.w.base.Err() == nil {
+			s.w.trouble.met(callSettle, err)
+		}
+		return append(again, settle...)
+	}
+	s.w.trouble.over(callSettle)
+	for i, a := range answers {
+		if errors.Is(a.Err, pacht.ErrBusy) {
+			s.later(settle[i])
+			continue
+		}
+		s.done(settle[i], a)
+	}
+	return again
+}
+
+// closed reads from the ledger whether the hold's lease was closed, and how.
+func (s *settler) closed(ctx context.Context, h *hold) (*pacht.Settled, error) {
+	attempts, err := s.w.store.Attempts(ctx, h.job.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the ledger of %s: %w", h.job.Ref(), err)
+	}
+	for _, a := range attempts {
+		if a.Token == h.job.Token {
+			settled := &pacht.Settled{Ref: h.job.Ref(), Status: a.NextStatus, Late: a.Late}
+			if a.Outcome != pacht.OutcomeCompleted {
+				settled.Err = &pacht.LeaseLostError{Ref: h.job.Ref(), Status: a.NextStatus, Owner: a.Owner, Outcome: a.Outcome}
+			}
+			return settled, nil
+		}
+	}
+	return nil, nil
+}
+
+// done takes in the database's answer: the lease is not held any more, one way or the other.
+func (s *settler) done(o outcome, a pacht.Settled) {
+	h, w := o.h, s.w
+	w.holds.remove(h)
+	h.q.give()
+	took := h.claimed.Elapsed()
+	outcome := o.s.Outcome
+	if o.asked && a.Err == nil {
+		outcome = pacht.OutcomeCompleted
+	}
+	if a.Err != nil {
+		// No success event, no metric, no follow-up (R3); the store has kept the report.
+		w.log.Warn("outcome refused", append(h.attrs(), "outcome", outcome, "error", a.Err)...)
+		w.tell(Event{Type: EventRefused, Job: h.job, Outcome: outcome, Took: took, Err: a.Err})
+		return
+	}
+	attrs := append(h.attrs(), "outcome", outcome, "status", a.Status, "took", took)
+	if o.s.Error != "" && outcome == o.s.Outcome {
+		w.log.Warn("job not completed", append(attrs, "error", o.s.Error)...)
+	} else {
+		w.log.Debug("job settled", attrs...)
+	}
+	w.tell(Event{Type: EventSettled, Job: h.job, Outcome: outcome, Status: a.Status, Late: a.Late, Took: took})
+}
