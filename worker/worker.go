@@ -90,28 +90,11 @@ func (w *Worker) Owner() string { return w.owner }
 // renewed, for Config.Grace; then they are cancelled with pacht.ErrStopping and have
 // Config.Unwind to return; what they answer is settled; the rest is left to expire.
 func (w *Worker) Run(ctx context.Context) error {
-	if w.running.Swap(true) {
-		return errors.New("worker: Run was called before; make a new Worker for another run")
-	}
-	ctx, w.giveUp = context.WithCancel(ctx)
-	defer w.giveUp()
-	// Handlers and results outlive the signal to stop (S032); values of ctx are kept.
-	w.base, w.finish = context.WithCancelCause(context.WithoutCancel(ctx))
-	defer w.finish(pacht.ErrStopping)
-
-	var background sync.WaitGroup // ends with base
-	background.Go(w.events.run)
-	defer background.Wait()
-	defer w.events.close()
-	if err := w.awaitSchema(ctx); err != nil {
+	ctx, end, err := w.start(ctx)
+	defer end()
+	if err != nil {
 		return err
 	}
-
-	var keepers sync.WaitGroup
-	keepers.Go(w.renewLoop)
-	keepers.Go(w.deposeLoop)
-	keepers.Go(w.settler.run)
-	keepers.Go(w.beatLoop)
 
 	var takers sync.WaitGroup // end with ctx
 	if w.watcher != nil {
@@ -127,9 +110,75 @@ func (w *Worker) Run(ctx context.Context) error {
 		h.stop(pacht.ErrStopping)
 	}
 	w.drain(w.cfg.Unwind)
-	w.finish(pacht.ErrStopping)
-	keepers.Wait()
 	return w.unfinished()
+}
+
+// RunOne takes one due job of any of the worker's queues, runs it and stores its outcome, all
+// before it returns: for tests, and for programs that are started for one job each. It says
+// false if no job was due. The event is the one that Run would have told of: EventSettled or
+// EventRefused. Like Run, it may be called once.
+func (w *Worker) RunOne(ctx context.Context) (Event, bool, error) {
+	var last Event
+	told := w.events.fn
+	w.events.fn = func(ev Event) {
+		if ev.Type == EventSettled || ev.Type == EventRefused {
+			last = ev
+		}
+		if told != nil {
+			told(ev)
+		}
+	}
+	taken, err := w.runOne(ctx)
+	return last, taken > 0, err
+}
+
+func (w *Worker) runOne(ctx context.Context) (taken int, err error) {
+	ctx, end, err := w.start(ctx)
+	defer end()
+	for i := 0; i < len(w.queues) && taken == 0 && err == nil; i++ {
+		taken, err = w.claim(ctx, w.queues[i], 1)
+	}
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-w.holds.drained():
+		return taken, nil
+	case <-ctx.Done():
+	}
+	for _, h := range w.holds.list() {
+		h.stop(pacht.ErrStopping)
+	}
+	w.drain(w.cfg.Unwind)
+	return taken, w.unfinished()
+}
+
+// start checks the schema and starts the loops that keep leases and store outcomes. The end
+// function must be called in any case; it waits for all of them.
+func (w *Worker) start(ctx context.Context) (run context.Context, end func(), err error) {
+	if w.running.Swap(true) {
+		return ctx, func() {}, errors.New("worker: it ran before; make a new Worker for another run")
+	}
+	run, w.giveUp = context.WithCancel(ctx)
+	// Handlers and results outlive the signal to stop (S032); values of ctx are kept.
+	w.base, w.finish = context.WithCancelCause(context.WithoutCancel(ctx))
+	var telling, keepers sync.WaitGroup
+	telling.Go(w.events.run)
+	end = func() {
+		w.finish(pacht.ErrStopping)
+		keepers.Wait()
+		w.events.close()
+		telling.Wait()
+		w.giveUp()
+	}
+	if err := w.awaitSchema(run); err != nil {
+		return run, end, err
+	}
+	keepers.Go(w.renewLoop)
+	keepers.Go(w.deposeLoop)
+	keepers.Go(w.settler.run)
+	keepers.Go(w.beatLoop)
+	return run, end, nil
 }
 
 // awaitSchema returns nil when the schema fits, an error if it does not or ctx ended before
