@@ -1,0 +1,46 @@
+# Two commands do everything on a machine with Go and make: "make demo" and "make test".
+# ARGS are handed on: make demo ARGS="--payments 200 --seed 7", make test ARGS=./worker
+
+# The one place that names its version.
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+ARGS =
+
+.DEFAULT_GOAL = help
+.PHONY: help demo test check build fmt format vet staticcheck tidy race clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
+	while IFS='	' read -r target text; do printf '  make %-12s %s\n' "$$target" "$$text"; done
+
+demo: ## payments, killed workers, and the account at the end: nothing lost, nothing charged twice
+	@go run ./cmd/pacht demo $(ARGS)
+
+test: ## all tests, shuffled, with the race detector if there is a C compiler; fetches PostgreSQL if it is missing
+	@scripts/test $(ARGS)
+
+check: format vet staticcheck tidy race ## all that must hold before a commit: format, vet, staticcheck, go.mod, tests with the race detector
+
+build: ## bin/pacht, one static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/pacht ./cmd/pacht
+
+fmt: ## format all Go files
+	gofmt -l -w -s .
+
+format: ## are all Go files formatted?
+	@files=$$(gofmt -l -s .) && if [ -n "$$files" ]; then echo "not formatted, run make fmt:"; echo "$$files"; exit 1; fi
+
+vet: ## go vet
+	go vet ./...
+
+staticcheck: ## staticcheck, built on first use
+	go run $(STATICCHECK) ./...
+
+tidy: ## does go.mod say what the code imports?
+	go mod tidy -diff
+
+race: # the tests, and no way around the race detector
+	@PACHT_RACE=must scripts/test $(ARGS)
+
+clean: ## remove what was built and fetched into this folder
+	rm -rf bin .cache
