@@ -99,7 +99,7 @@ type KeyConflictError struct {
 }
 
 func (e *KeyConflictError) Error() string {
-	return fmt.Sprintf("idempotency key %q already stands for job %d with another kind or other args", clip(e.Key), e.Job)
+	return fmt.Sprintf("idempotency key %s already stands for job %d with another kind or other args", clip(e.Key), e.Job)
 }
 
 // Is makes errors.Is(err, ErrKeyConflict) true.

@@ -47,8 +47,8 @@ func (id *ID) UnmarshalJSON(b []byte) error {
 
 // ParseID reads a job id as people type it: decimal digits, greater than zero.
 func ParseID(s string) (ID, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n <= 0 {
+	n, err := strconv.ParseUint(s, 10, 63)
+	if err != nil || n == 0 {
 		return 0, &InvalidError{Field: "job id", Value: clip(s), Bound: "a whole number greater than zero"}
 	}
 	return ID(n), nil

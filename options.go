@@ -17,9 +17,11 @@ func New(args Args, opts ...Option) NewJob {
 		return NewJob{err: &InvalidError{Field: "args", Value: "nil", Bound: "a value with a kind"}}
 	}
 	j := NewJob{Kind: args.Kind()}
-	if j.Args, j.err = json.Marshal(args); j.err != nil {
-		j.err = fmt.Errorf("args of kind %q do not encode as JSON: %w", clip(j.Kind), j.err)
+	raw, err := json.Marshal(args)
+	if err != nil {
+		j.refuse("args", err, "a value that encodes as JSON")
 	}
+	j.Args = raw
 	if kind, ok := args.(ArgsWithOptions); ok {
 		j.apply(kind.EnqueueOptions())
 	}
@@ -136,8 +138,8 @@ func KeyLife(d time.Duration) Option {
 func Metadata(v any) Option {
 	return func(j *NewJob) {
 		raw, err := json.Marshal(v)
-		if err != nil && j.err == nil {
-			j.err = fmt.Errorf("metadata does not encode as JSON: %w", err)
+		if err != nil {
+			j.refuse("metadata", err, "a value that encodes as JSON")
 		}
 		j.Metadata = raw
 	}

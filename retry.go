@@ -139,7 +139,8 @@ func SettlementOf(j JobInfo, err error, policy RetryPolicy, r float64) Settlemen
 	if err == nil {
 		return s
 	}
-	s.Outcome, s.Error = OutcomeFailed, SafeText(err.Error(), MaxErrorBytes)
+	// By fmt, which survives an Error method that panics, as on a nil pointer (R12).
+	s.Outcome, s.Error = OutcomeFailed, SafeText(fmt.Sprint(err), MaxErrorBytes)
 	var h *handlerError
 	if errors.As(err, &h) {
 		s.Outcome, s.Permanent = h.outcome, h.permanent

@@ -41,8 +41,8 @@ func SafeJSON(raw json.RawMessage, l Limits) json.RawMessage {
 		return raw
 	}
 	l = l.withDefaults()
-	// Quoting can make six bytes of one.
-	quoted, err := json.Marshal(SafeText(string(raw), l.ArgsBytes/6))
+	// Quoting can make six bytes of one, and adds two.
+	quoted, err := json.Marshal(SafeText(string(raw), (l.ArgsBytes-2)/6))
 	if err != nil {
 		return json.RawMessage(`"output could not be stored"`)
 	}

@@ -223,7 +223,7 @@ func (l Limits) ValidJSON(field string, raw json.RawMessage) error {
 		return &InvalidError{Field: field, Value: fmt.Sprintf("nesting deeper than %d", l.JSONDepth), Bound: fmt.Sprintf("at most %d levels", l.JSONDepth)}
 	}
 	if !json.Valid(raw) {
-		return &InvalidError{Field: field, Value: clip(string(raw)), Bound: "valid JSON"}
+		return &InvalidError{Field: field, Value: fmt.Sprintf("%d bytes that are not JSON", len(raw)), Bound: "valid JSON"}
 	}
 	if bad := badEscape(raw); bad != "" {
 		return &InvalidError{Field: field, Value: "the escape " + bad, Bound: "text that both databases can store: no NUL, no lone surrogate"}

@@ -1,0 +1,119 @@
+package pacht_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pacht-queue/pacht"
+)
+
+// counter is an Enqueuer that only counts what it is given: these tests are about batches.
+type counter struct {
+	pacht.Store
+	batches []int
+	fail    int // which batch, from 1
+}
+
+func (c *counter) Enqueue(_ context.Context, jobs []pacht.NewJob) ([]pacht.Enqueued, error) {
+	c.batches = append(c.batches, len(jobs))
+	if len(c.batches) == c.fail {
+		return nil, pacht.ErrUnknown
+	}
+	answers := make([]pacht.Enqueued, len(jobs))
+	for i, j := range jobs {
+		if err := j.Validate(pacht.Limits{}, now); err != nil {
+			answers[i].Err = err
+			continue
+		}
+		answers[i] = pacht.Enqueued{ID: 1, Duplicate: j.Key != ""}
+	}
+	return answers, nil
+}
+
+// stream yields n jobs; every seventh is refused, every tenth of the others is a duplicate.
+func stream(n int) func(yield func(pacht.NewJob) bool) {
+	return func(yield func(pacht.NewJob) bool) {
+		for i := range n {
+			opts := []pacht.Option{}
+			switch {
+			case i%7 == 6:
+				opts = append(opts, pacht.Priority(9))
+			case i%10 == 0:
+				opts = append(opts, pacht.IdempotencyKey("k"))
+			}
+			if !yield(pacht.New(charge{}, opts...)) {
+				return
+			}
+		}
+	}
+}
+
+// R12: refused rows do not stop the others, and batches stay small however many there are.
+func TestEnqueueManyStoresInBatchesAndReportsTheFirstRefusals(t *testing.T) {
+	for n, want := range map[int][]int{0: nil, 1: {1}, 1000: {1000}, 1001: {1000, 1}, 3500: {1000, 1000, 1000, 500}} {
+		c := &counter{}
+		var stored, refusals int64
+		for i := range n {
+			switch {
+			case i%7 == 6:
+				refusals++
+			case i%10 != 0:
+				stored++
+			}
+		}
+		got, err := pacht.NewClient(c).EnqueueMany(t.Context(), stream(n))
+		if got != stored {
+			t.Errorf("%d jobs: stored %d, want %d", n, got, stored)
+		}
+		if len(c.batches) != len(want) {
+			t.Errorf("%d jobs: batches %v, want %v", n, c.batches, want)
+		}
+		for i := range c.batches {
+			if c.batches[i] != want[i] {
+				t.Errorf("%d jobs: batches %v, want %v", n, c.batches, want)
+			}
+		}
+		if (err != nil) != (refusals > 0) {
+			t.Errorf("%d jobs, %d refused: %v", n, refusals, err)
+		}
+		if err != nil {
+			if named := strings.Count(err.Error(), "priority: 9"); int64(named) != min(refusals, 20) {
+				t.Errorf("%d jobs: %d of %d refusals are named", n, named, refusals)
+			}
+			var invalid *pacht.InvalidError
+			if !errors.As(err, &invalid) {
+				t.Errorf("%v", err)
+			}
+		}
+	}
+}
+
+func TestEnqueueManyEndsAtTheFirstBrokenBatchAndSaysHowFarItCame(t *testing.T) {
+	for fail, want := range map[int]int64{1: 0, 2: 771, 4: 3 * 771} {
+		c := &counter{fail: fail}
+		got, err := pacht.NewClient(c).EnqueueMany(t.Context(), stream(3500))
+		if !errors.Is(err, pacht.ErrUnknown) || len(c.batches) != fail {
+			t.Errorf("batch %d broke: %v after %d batches", fail, err, len(c.batches))
+		}
+		if d := got - want; d < -5 || d > 5 {
+			t.Errorf("batch %d broke: stored %d, want about %d", fail, got, want)
+		}
+	}
+}
+
+func TestEnqueueAnswersTheRefusalOfItsOneJob(t *testing.T) {
+	client := pacht.NewClient(&counter{})
+	if got, err := client.Enqueue(t.Context(), charge{}); err != nil || got.ID != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err := client.Enqueue(t.Context(), charge{}, pacht.Priority(5))
+	refused(t, "priority 5", err, "priority", "1 (first) to 4")
+	if got.ID != 0 {
+		t.Errorf("a refused job has id %d", got.ID)
+	}
+	if _, err := pacht.NewClient(&counter{fail: 1}).Enqueue(t.Context(), charge{}); !errors.Is(err, pacht.ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+}
