@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+)
+
+func (v *vitals) schema() finding {
+	// Another version was refused before anything was read.
+	return finding{Key: "schema", Question: "Does the schema fit?", Verdict: good,
+		Answer:  fmt.Sprintf("yes: version %d, and this program wants %d", v.found, v.wanted),
+		Figures: map[string]any{"found": v.found, "wanted": v.wanted}}
+}
+
+func (v *vitals) rules() finding {
+	f := finding{Key: "rules", Question: "Does the stored data keep the rules?", Figures: map[string]any{"violations": len(v.violations), "checked": !v.skipped}}
+	switch {
+	case v.skipped:
+		f.Verdict, f.Answer = unclear, "not checked (--skip-check)"
+	case len(v.violations) > 0:
+		f.Verdict, f.Answer = bad, plural(int64(len(v.violations)), "violation", "violations")+", listed below"
+	default:
+		f.Verdict, f.Answer = good, "yes: all tables were read, and no violation found"
+	}
+	return f
+}
+
+func (v *vitals) clocks() finding {
+	f := finding{Key: "clock_skew", Question: "Do this machine's clock and the database's agree?", Verdict: good,
+		Answer:  fmt.Sprintf("the database is %s off, give or take %s", signed(v.skew), short(v.roundTrip/2)),
+		Figures: map[string]any{"skew_ns": v.skew, "round_trip_ns": v.roundTrip}}
+	// Only the database's clock decides (R6): skew confuses people and logs, not leases.
+	if abs := max(v.skew, -v.skew) - v.roundTrip/2; abs > 5*time.Second {
+		f.Verdict = bad
+		f.Answer += "; no lease depends on it, but times in logs and --at do"
+	}
+	return f
+}
+
+func signed(d time.Duration) string {
+	if d > 0 {
+		return "+" + short(d)
+	}
+	return short(d)
+}
+
+// unserved finds due jobs that no running worker takes.
+func (v *vitals) unserved() finding {
+	type pair struct{ queue, kind string }
+	oldest := map[pair]time.Time{}
+	number := map[pair]int{}
+	var pairs []pair
+	for _, j := range v.pending {
+		p := pair{j.Queue, j.Kind}
+		if j.RunAt.After(v.now) || slices.ContainsFunc(v.live(), func(w pacht.WorkerInfo) bool {
+			return slices.Contains(w.Queues, p.queue) && slices.Contains(w.Kinds, p.kind)
+		}) {
+			continue
+		}
+		if number[p]++; number[p] == 1 {
+			pairs, oldest[p] = append(pairs, p), j.RunAt
+		}
+		if j.RunAt.Before(oldest[p]) {
+			oldest[p] = j.RunAt
+		}
+	}
+	all, due, _ := v.count(pacht.Pending)
+	type unserved struct {
+		Queue string    `json:"queue"`
+		Kind  string    `json:"kind"`
+		Jobs  int       `json:"jobs"`
+		Since time.Time `json:"since"`
+	}
+	rows, lines := []unserved{}, []string{}
+	f := finding{Key: "unserved", Question: "Is there a running worker for every kind that is due?", Verdict: good}
+	for _, p := range pairs {
+		rows = append(rows, unserved{p.queue, p.kind, number[p], oldest[p]})
+		lines = append(lines, fmt.Sprintf("queue %s, kind %s: %d jobs, the oldest due %s", p.queue, p.kind, number[p], ago(oldest[p], v.now)))
+		// A worker may just be starting.
+		if f.Verdict = worse(f.Verdict, look); v.now.Sub(oldest[p]) > time.Minute {
+			f.Verdict = bad
+		}
+	}
+	f.Answer = fmt.Sprintf("yes: %d pending, %d of them due", all, due)
+	if len(pairs) > 0 {
+		f.Answer = fmt.Sprintf("no (%d pending, %d of them due; the newest %d were looked at)", all, due, len(v.pending))
+	}
+	f.shown = strings.Join(lines, "\n")
+	f.Figures = map[string]any{"pending": all, "due": due, "unserved": rows}
+	return f
+}
+
+func (v *vitals) parked() finding {
+	parked, _, _ := v.count(pacht.Stuck)
+	dead, _, _ := v.count(pacht.Dead)
+	_, _, expired := v.count(pacht.Processing)
+	f := finding{Key: "parked", Question: "Does anything wait for a person?", Verdict: good,
+		Answer:  fmt.Sprintf("no: nothing is parked; %d Dead", dead),
+		Figures: map[string]any{"parked": parked, "dead": dead, "expired_now": expired}}
+	if parked > 0 {
+		f.Verdict, f.Answer = look, fmt.Sprintf(`yes: %d parked (see "pacht stuck"); %d Dead`, parked, dead)
+	}
+	return f
+}
+
+func (v *vitals) workersLive() finding {
+	silent := 0
+	for _, w := range v.workers {
+		if w.Missed(v.now) {
+			silent++
+		}
+	}
+	live := len(v.live())
+	f := finding{Key: "workers", Question: "Do the workers live?", Verdict: good,
+		Answer:  fmt.Sprintf("%d running, %d silent (neither ended in order nor heard of)", live, silent),
+		Figures: map[string]any{"running": live, "silent": silent}}
+	switch {
+	case len(v.workers) == 0:
+		f.Verdict, f.Answer = unclear, "no worker has ever run"
+	case silent > 0:
+		f.Verdict = look
+	}
+	return f
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/database"
+)
+
+const defaultDB = "sqlite:pacht.db"
+
+// globals are the flags that every command has.
+type globals struct {
+	db   string
+	json bool
+}
+
+// given is the database that the user named by flag or environment, or "".
+func (g *globals) given() string {
+	if g.db != "" {
+		return g.db
+	}
+	return os.Getenv("PACHT_DB")
+}
+
+// url is the database to use.
+func (g *globals) url() string {
+	if u := g.given(); u != "" {
+		return u
+	}
+	return defaultDB
+}
+
+// open opens a database that must be there and have the tables this program knows. Only
+// "migrate up" makes a new one: a mistyped name must not leave an empty file behind.
+func (g *globals) open(ctx context.Context) (database.Database, error) {
+	db, err := database.OpenExisting(ctx, g.url())
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSchema(ctx, db); err != nil {
+		_ = db.Close() // the first error is the one to tell
+		return nil, err
+	}
+	return db, nil
+}
+
+func checkSchema(ctx context.Context, db pacht.Checker) error {
+	found, wanted, err := db.Schema(ctx)
+	if err == nil && found != wanted {
+		err = &pacht.SchemaError{Found: found, Wanted: wanted}
+	}
+	return err
+}
+
+func rootCommand(started *bool) *cobra.Command {
+	g := &globals{}
+	root := group("pacht", "A job queue in your database, whose jobs are leased, not locked",
+		`Pacht is a job queue in the database you have, PostgreSQL or SQLite. A worker leases a
+job: it is the only owner until the lease ends, and a crashed worker's job is free again by
+itself.
+
+Start with "pacht migrate up", then "pacht enqueue" and "pacht work".
+
+`+exitHelp,
+		demoCommand(g),
+		migrateCommand(g),
+		enqueueCommand(g),
+		workCommand(g),
+		watchCommand(g),
+		jobsCommand(g),
+		stuckCommand(g),
+		queuesCommand(g),
+		workersCommand(g),
+		doctorCommand(g),
+	)
+	root.Version = version()
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetVersionTemplate("pacht {{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
+	root.PersistentFlags().StringVar(&g.db, "db", "",
+		"database: "+database.Forms+" (env PACHT_DB, default "+defaultDB+")")
+	root.PersistentFlags().BoolVar(&g.json, "json", false, "print data as JSON, one object or array")
+	root.InitDefaultCompletionCmd()
+	wrap(root, started)
+	return root
+}
+
+// flagError names flag, value and bound.
+func flagError(_ *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		f := invalid.GetFlag()
+		return &pacht.InvalidError{Field: "--" + f.Name, Value: strconv.Quote(cut(invalid.GetValue(), 40)), Bound: f.Value.Type() + ": " + f.Usage}
+	}
+	return err
+}
+
+// wrap notes when a command's own code starts: errors before are errors of usage.
+func wrap(c *cobra.Command, started *bool) {
+	if inner := c.RunE; inner != nil {
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			*started = true
+			return inner(cmd, args)
+		}
+	}
+	for _, sub := range c.Commands() {
+		wrap(sub, started)
+	}
+}
+
+// group is a command that only holds others. A misspelt one is an error, not a page of help.
+func group(use, short, long string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Long:  long,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			said := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				said += "; did you mean " + strings.Join(near, " or ") + "?"
+			}
+			return &usageError{fmt.Errorf("%s", said)}
+		},
+		SuggestionsMinimumDistance: 2,
+	}
+	c.AddCommand(subs...)
+	return c
+}
+
+// version says what was built: the module's version, else the commit.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "devel"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && !strings.Contains(v, s.Value[:min(12, len(s.Value))]) {
+			v += " " + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return v + " " + info.GoVersion
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
+)
+
+// What a command's exit code means. Others are failures.
+const (
+	childSnoozed = 75  // EX_TEMPFAIL: not now
+	childDead    = 100 // no retry can mend it
+)
+
+// runner does jobs by starting a command for each.
+type runner struct {
+	path      string
+	args      []string // with the command as the user named it first
+	killAfter time.Duration
+	snooze    pacht.Exponential
+	log       *slog.Logger
+
+	mu      sync.Mutex
+	running map[*os.Process]bool
+}
+
+// handle runs the command for one job and says by its error how the job ended.
+func (r *runner) handle(ctx context.Context, job *pacht.Held) error {
+	stdout := &head{most: pacht.MaxArgsBytes}
+	stderr := &tail{most: pacht.MaxErrorBytes}
+	cmd := exec.Command(r.path, r.args[1:]...)
+	cmd.Args[0] = r.args[0]
+	cmd.Env = append(os.Environ(), jobEnv(job)...)
+	cmd.Stdin = bytes.NewReader(job.Args)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	// Whatever left the process group may hold the pipes open; it is not waited for.
+	cmd.WaitDelay = time.Second
+	// Not earlier: the job may have waited for its turn while its lease was lost.
+	if ctx.Err() != nil {
+		return fmt.Errorf("not started: %w", context.Cause(ctx))
+	}
+	state, err := r.run(ctx, cmd)
+	if state == nil {
+		return fmt.Errorf("start %s: %w", r.args[0], err)
+	}
+	if out := stdout.output(); out != nil {
+		if err := job.SetOutput(out); err != nil {
+			r.log.Warn("output of the command cannot be kept", "job", job.ID, "kind", job.Kind, "token", job.Token, "error", err)
+		}
+	}
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) && state.Success() {
+		return fmt.Errorf("run %s: %w", r.args[0], err)
+	}
+	return r.verdict(ctx, job, state, stderr)
+}
+
+// verdict is what the command's end means for the job.
+func (r *runner) verdict(ctx context.Context, job *pacht.Held, state *os.ProcessState, stderr *tail) error {
+	said := stderr.text(pacht.MaxErrorBytes - 256)
+	failure := describe(state)
+	if said != "" {
+		failure += ": " + said
+	}
+	switch state.ExitCode() {
+	case 0:
+		return nil
+	case childSnoozed:
+		// Each claim raises the token, and a snooze gives the attempt back: what they differ by
+		// is how often the job was put off (R2, R5).
+		wait := clock.Jitter(r.snooze.Ceiling(int(job.Token) - job.Attempt + 1))
+		r.log.Info("command asks for a snooze", "job", job.ID, "kind", job.Kind, "token", job.Token, "for", wait)
+		return pacht.Snooze(wait)
+	case childDead:
+		return pacht.Permanent(errors.New(failure))
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("%s (stopped because: %w)", failure, cause)
+	}
+	return errors.New(failure)
+}
+
+func describe(state *os.ProcessState) string {
+	if code := state.ExitCode(); code >= 0 {
+		return fmt.Sprintf("exit code %d", code)
+	}
+	return state.String() // "signal: killed"
+}
+
+// jobEnv is what the command may want to know about its job and its lease.
+func jobEnv(job *pacht.Held) []string {
+	return []string{
+		"PACHT_JOB_ID=" + job.ID.String(),
+		"PACHT_TOKEN=" + job.Token.String(),
+		"PACHT_KIND=" + job.Kind,
+		"PACHT_QUEUE=" + job.Queue,
+		"PACHT_OWNER=" + strings.ToValidUTF8(job.LeaseOwner, ""),
+		"PACHT_ATTEMPT=" + strconv.Itoa(job.Attempt),
+		"PACHT_MAX_ATTEMPTS=" + strconv.Itoa(job.MaxAttempts),
+		"PACHT_CRASHES=" + strconv.Itoa(job.Crashes),
+		"PACHT_LEASE_SECONDS=" + strconv.FormatFloat(job.TTL.Seconds(), 'f', -1, 64),
+	}
+}

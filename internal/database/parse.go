@@ -1,0 +1,89 @@
+package database
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/pacht-queue/pacht"
+)
+
+func parse(rawURL string) (target, error) {
+	scheme, rest, ok := strings.Cut(rawURL, ":")
+	if !ok {
+		// It may be a DSN with a password in it, so only a plain word is repeated.
+		return target{}, refuse(word(rawURL))
+	}
+	switch strings.ToLower(scheme) {
+	case "sqlite":
+		return parseFile(rest)
+	case "postgres", "postgresql":
+		return parseServer(rawURL)
+	}
+	return target{}, refuse(word(scheme + ":..."))
+}
+
+func parseFile(rest string) (target, error) {
+	path, query, _ := strings.Cut(rest, "?")
+	if after, ok := strings.CutPrefix(path, "//"); ok {
+		if !strings.HasPrefix(after, "/") {
+			return target{}, refuse("sqlite:" + path + " (two slashes name a host)")
+		}
+		path = after
+	}
+	if path == "" || path == ":memory:" {
+		return target{}, refuse("sqlite:" + path + " (no file)")
+	}
+	if strings.ContainsRune(path, 0) {
+		return target{}, refuse("a file name with NUL")
+	}
+	opts, err := url.ParseQuery(query)
+	if err != nil {
+		return target{}, refuse("the options " + query)
+	}
+	t := target{file: path, prefix: opts.Get("prefix")}
+	opts.Del("prefix")
+	for name := range opts {
+		return target{}, &pacht.InvalidError{Field: "db", Value: fmt.Sprintf("the option %q", name), Bound: "for SQLite only prefix=NAME"}
+	}
+	return t, nil
+}
+
+func parseServer(rawURL string) (target, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// The error of url.Parse repeats the URL, and the password with it.
+		return target{}, refuse("a postgres URL that does not parse (is the password percent-encoded?)")
+	}
+	opts := u.Query()
+	t := target{schema: opts.Get("schema")}
+	if pw, ok := u.User.Password(); ok {
+		t.password = pw
+	} else {
+		t.password = opts.Get("password")
+	}
+	if opts.Has("schema") {
+		opts.Del("schema")
+		u.RawQuery = opts.Encode()
+	}
+	t.url = u.String()
+	return t, nil
+}
+
+func refuse(value string) error {
+	return &pacht.InvalidError{Field: "db", Value: value, Bound: Forms}
+}
+
+// word repeats a refused value only as far as it can hold no secret.
+func word(s string) string {
+	if s == "" {
+		return "an empty name"
+	}
+	if end := strings.IndexAny(s, "@=? \t\r\n"); end >= 0 {
+		s = s[:end] + "..."
+	}
+	if len(s) > 60 {
+		s = s[:60] + "..."
+	}
+	return fmt.Sprintf("%q", s)
+}
