@@ -1,0 +1,2 @@
+-- The view goes first; its own trigger goes with it.
+DROP VIEW IF EXISTS pacht.payment_jobs;
