@@ -1,0 +1,2 @@
+-- Undoes the whole group.
+ROLLBACK;

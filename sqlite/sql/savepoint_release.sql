@@ -1,0 +1,2 @@
+-- Ends one part.
+RELEASE pacht_part;

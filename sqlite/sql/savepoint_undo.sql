@@ -1,0 +1,2 @@
+-- Undoes one part and leaves the others alone (R12).
+ROLLBACK TO pacht_part;

@@ -1,0 +1,399 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pacht-queue/pacht/internal/clock"
+)
+
+const (
+	// groupTime bounds how long one transaction takes in further callers' work: whoever else
+	// wants to write to the file waits that long.
+	groupTime = 25 * time.Millisecond
+	// aloneTime is how long the writer goes from transaction to transaction without a pause:
+	// a process that wants in has to find the file free once in a while.
+	aloneTime = 50 * time.Millisecond
+	// sharedTime is how long after the last sign of another process the writer pauses after
+	// each transaction, as long as the other's nap may be.
+	sharedTime = time.Second
+)
+
+var errClosed = errors.New("the store is closed")
+
+// writer is the only goroutine of this store that writes. Callers put their parts into its
+// queues; it takes the file's write lock and then runs all parts that are waiting in one
+// transaction, each in a savepoint, so that one that fails leaves the others alone (R12).
+// Answers are given after the commit. It goes out at once when idle; what gathers while a
+// transaction is written goes into the next.
+type writer struct {
+	store *Store
+	wake  chan struct{}
+	ctx   context.Context // ends with the store: sleeping and waiting for locks
+	quit  context.CancelCauseFunc
+	ended chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	urgent []*part // renewals: nothing may make them wait
+	normal []*part
+
+	// Of the goroutine alone.
+	conn      *sql.Conn
+	prepared  map[string]*sql.Stmt
+	version   int64         // of the file's data after our last transaction
+	lent      uint64        // turns of the caller's transactions until then
+	shared    clock.Instant // last sign of another process
+	isShared  bool
+	committed clock.Instant // end of our last transaction
+	alone     clock.Instant // since when we have written without a pause
+}
+
+const (
+	partQueued int32 = iota
+	partStarted
+	partDropped
+)
+
+// part is one caller's share of a transaction.
+type part struct {
+	verb  string
+	run   func(ctx context.Context, w *work) error
+	state atomic.Int32
+	err   error
+	done  chan struct{}
+}
+
+// work is what a part runs its statements with.
+type work struct {
+	runner
+	now int64 // the database's clock, read for this part while the lock is held
+}
+
+func startWriter(s *Store) *writer {
+	w := &writer{store: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	w.ctx, w.quit = context.WithCancelCause(context.Background())
+	go w.loop()
+	return w
+}
+
+// write runs a part in the next transaction and waits until that is committed. A caller whose
+// ctx ends while the part is queued is let go, and the part never runs; once it has started,
+// the answer is the commit's.
+func (s *Store) write(ctx context.Context, verb string, urgent bool, run func(context.Context, *work) error) error {
+	if err := s.fits(ctx); err != nil {
+		return err
+	}
+	return s.writer.do(ctx, verb, urgent, run)
+}
+
+func (w *writer) do(ctx context.Context, verb string, urgent bool, run func(context.Context, *work) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", verb, context.Cause(ctx))
+	}
+	if err := w.store.lock.refuseOwn(); err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	p := &part{verb: verb, run: run, done: make(chan struct{})}
+	if err := w.enqueue(p, urgent); err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	timer := time.NewTimer(w.store.lock.wait)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		if p.state.CompareAndSwap(partQueued, partDropped) {
+			return fmt.Errorf("%s: waiting for the write lock: %w", verb, context.Cause(ctx))
+		}
+	case <-timer.C:
+		if p.state.CompareAndSwap(partQueued, partDropped) {
+			return fmt.Errorf("%s: %w", verb, w.store.lock.tooLong())
+		}
+	}
+	<-p.done
+	return p.err
+}
+
+func (w *writer) enqueue(p *part, urgent bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return errClosed
+	}
+	if urgent {
+		w.urgent = append(w.urgent, p)
+	} else {
+		w.normal = append(w.normal, p)
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// next takes the first part that nobody has given up, renewals first.
+func (w *writer) next() *part {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, q := range []*[]*part{&w.urgent, &w.normal} {
+		for len(*q) > 0 {
+			p := (*q)[0]
+			(*q)[0] = nil
+			*q = (*q)[1:]
+			if p.state.CompareAndSwap(partQueued, partStarted) {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// waiting says whether anybody waits, and forgets those who gave up.
+func (w *writer) waiting() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, q := range []*[]*part{&w.urgent, &w.normal} {
+		for len(*q) > 0 && (*q)[0].state.Load() == partDropped {
+			*q = (*q)[1:]
+		}
+		if len(*q) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// close ends the goroutine and waits for it. Parts that have not started get errClosed.
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.quit(errClosed)
+	<-w.ended
+}
+
+func (w *writer) loop() {
+	defer close(w.ended)
+	ctx := w.ctx
+	for ctx.Err() == nil {
+		if !w.waiting() {
+			select {
+			case <-w.wake:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		w.pause(ctx)
+		select {
+		case w.store.lock.turn <- struct{}{}:
+		case <-ctx.Done():
+			continue
+		}
+		group, err := w.group(ctx)
+		w.store.lock.give()
+		answer(group, err)
+	}
+	w.disconnect()
+	for p := w.next(); p != nil; p = w.next() {
+		answer([]*part{p}, fmt.Errorf("%s: %w", p.verb, errClosed))
+	}
+}
+
+// answer lets the callers go. An error of the whole group goes to all of them.
+func answer(group []*part, err error) {
+	for _, p := range group {
+		if err != nil {
+			p.err = err
+		}
+		close(p.done)
+	}
+}
+
+// pause lets other processes at the file, if they seem to be there or may be.
+func (w *writer) pause(ctx context.Context) {
+	switch {
+	case w.isShared && w.shared.Elapsed() < sharedTime:
+		if w.committed.Elapsed() < longestNap {
+			_ = nap(ctx) // ended by close only, which the loop sees
+		}
+	case w.alone.Elapsed() > aloneTime:
+		if w.committed.Elapsed() < longestNap {
+			_ = clock.Sleep(ctx, longestNap+shortestNap)
+		}
+		w.alone = clock.Now()
+	}
+}
+
+// sawAnother notes a sign of another process on the file.
+func (w *writer) sawAnother() { w.isShared, w.shared = true, clock.Now() }
+
+// group takes the file's write lock and runs all parts that are waiting in one transaction.
+// It answers them and the error of the whole, if there is one.
+func (w *writer) group(ctx context.Context) ([]*part, error) {
+	if started, err := w.begin(ctx); !started {
+		if err == nil {
+			return nil, nil
+		}
+		// Nothing can be written now: whoever waits is told so, at once.
+		var group []*part
+		for p := w.next(); p != nil; p = w.next() {
+			group = append(group, p)
+		}
+		return group, err
+	}
+	group, err := w.runParts()
+	if err == nil {
+		if _, err = w.ExecContext(context.Background(), w.store.sql.Commit); err == nil {
+			w.committed = clock.Now()
+			return group, nil
+		}
+		err = writeError("commit", err, true)
+	}
+	// SQLite may have undone the transaction by itself; a new connection is safe either way.
+	w.disconnect()
+	return group, err
+}
+
+// begin waits in Go for the file's write lock, as long as anybody wants it.
+func (w *writer) begin(ctx context.Context) (bool, error) {
+	for w.waiting() {
+		if err := w.connect(ctx); err != nil {
+			return false, err
+		}
+		_, err := w.ExecContext(context.Background(), w.store.sql.Begin)
+		if err == nil {
+			return true, nil
+		}
+		if !isBusy(err) {
+			w.disconnect()
+			return false, writeError("begin", err, false)
+		}
+		w.sawAnother()
+		if nap(ctx) != nil {
+			return false, nil // closing: the loop answers the queue
+		}
+	}
+	return false, nil
+}
+
+// runParts runs what is waiting, and what comes meanwhile, for a bounded time.
+func (w *writer) runParts() ([]*part, error) {
+	var group []*part
+	if err := w.lookForOthers(); err != nil {
+		return nil, err
+	}
+	for start := clock.Now(); len(group) == 0 || start.Elapsed() < groupTime; {
+		p := w.next()
+		if p == nil {
+			break
+		}
+		group = append(group, p)
+		if err := w.runPart(p); err != nil {
+			return group, err
+		}
+	}
+	return group, nil
+}
+
+// runPart runs one part in a savepoint. An error that it answers is that of the group.
+func (w *writer) runPart(p *part) error {
+	ctx := context.Background() // once started, only the commit decides
+	if _, err := w.ExecContext(ctx, w.store.sql.Savepoint); err != nil {
+		return writeError(p.verb, err, false)
+	}
+	job := &work{runner: w}
+	_, err := one(ctx, w, w.store.sql.Now, nil, &job.now)
+	if err == nil {
+		err = p.run(ctx, job)
+	}
+	if err != nil {
+		p.err = writeError(p.verb, err, false)
+		// This fails if SQLite has undone the whole transaction, as on a full disk: then
+		// nothing of the group is left.
+		if _, undo := w.ExecContext(ctx, w.store.sql.SavepointUndo); undo != nil {
+			return p.err
+		}
+	}
+	if _, err := w.ExecContext(ctx, w.store.sql.SavepointRelease); err != nil {
+		return writeError(p.verb, err, false)
+	}
+	return nil
+}
+
+// lookForOthers reads whether another connection has committed since our last transaction,
+// and it was not one of this process's own.
+func (w *writer) lookForOthers() error {
+	var version int64
+	if _, err := one(context.Background(), w, w.store.sql.DataVersion, nil, &version); err != nil {
+		return writeError("begin", err, false)
+	}
+	lent := w.store.lock.lentSoFar()
+	if version != w.version && lent == w.lent && w.version != 0 {
+		w.sawAnother()
+	}
+	w.version, w.lent = version, lent
+	return nil
+}
+
+func (w *writer) connect(ctx context.Context) error {
+	if w.conn != nil {
+		return nil
+	}
+	conn, err := w.store.single.Conn(ctx)
+	if err != nil {
+		return openError(w.store.path, err)
+	}
+	w.conn, w.prepared, w.version = conn, map[string]*sql.Stmt{}, 0
+	return nil
+}
+
+// disconnect throws the connection away, and with it a transaction that may be open on it.
+func (w *writer) disconnect() {
+	if w.conn == nil {
+		return
+	}
+	for _, st := range w.prepared {
+		_ = st.Close() // of a connection that goes away
+	}
+	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = w.conn.Close()
+	w.conn, w.prepared = nil, nil
+}
+
+// ExecContext runs a prepared statement on the writer's connection.
+func (w *writer) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	st, err := w.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return st.ExecContext(ctx, args...)
+}
+
+// QueryContext runs a prepared statement on the writer's connection.
+func (w *writer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	st, err := w.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return st.QueryContext(ctx, args...)
+}
+
+func (w *writer) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if st := w.prepared[query]; st != nil {
+		return st, nil
+	}
+	st, err := w.conn.PrepareContext(ctx, query)
+	if err == nil {
+		w.prepared[query] = st
+	}
+	return st, err
+}
