@@ -15,6 +15,7 @@ func migrateCommand(g *globals) *cobra.Command {
 		migrateUpCommand(g),
 		migrateStatusCommand(g),
 		migrateSQLCommand(g),
+		migrateTextbookCommand(g),
 	)
 }
 

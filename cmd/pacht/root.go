@@ -124,6 +124,7 @@ func group(use, short, long string, subs ...*cobra.Command) *cobra.Command {
 		Use:   use,
 		Short: short,
 		Long:  long,
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
