@@ -33,7 +33,7 @@ func (s *Store) Retry(ctx context.Context, id pacht.ID, act pacht.Act) error {
 				return s.audit(ctx, w, act, "retry", id)
 			}
 		}
-		return s.refuseAct(ctx, w, pacht.Ref{Job: id}, "retry", "only a Stuck, Dead or Cancelled job can be retried")
+		return s.refuseAct(ctx, w, pacht.Ref{Job: id}, false, "retry", "only a Stuck, Dead or Cancelled job can be retried")
 	})
 }
 
@@ -57,7 +57,7 @@ func (s *Store) Cancel(ctx context.Context, id pacht.ID, act pacht.Act) (status 
 			status = pacht.Processing
 			return s.audit(ctx, w, act, "cancel request", id)
 		}
-		return s.refuseAct(ctx, w, pacht.Ref{Job: id}, "cancel", "a finished job cannot be cancelled")
+		return s.refuseAct(ctx, w, pacht.Ref{Job: id}, false, "cancel", "a finished job cannot be cancelled")
 	})
 	if err != nil {
 		return "", err
@@ -73,7 +73,7 @@ func (s *Store) Release(ctx context.Context, ref pacht.Ref, act pacht.Act) (stat
 			return err
 		}
 		if closed == nil {
-			return s.refuseAct(ctx, w, ref, "release", "only a Processing job can be released")
+			return s.refuseAct(ctx, w, ref, true, "release", "only a Processing job can be released")
 		}
 		status = closed.next
 		return s.audit(ctx, w, act, "release", ref.Job)
@@ -95,7 +95,7 @@ func (s *Store) Resolve(ctx context.Context, ref pacht.Ref, res pacht.Resolution
 			return err
 		}
 		if !closed {
-			return s.refuseAct(ctx, w, ref, "resolve", "only a Pending or Stuck job can be resolved")
+			return s.refuseAct(ctx, w, ref, true, "resolve", "only a Pending or Stuck job can be resolved")
 		}
 		return s.audit(ctx, w, act, "resolve", ref.Job)
 	})
@@ -114,15 +114,16 @@ func (s *Store) takeAndClose(ctx context.Context, w *work, id pacht.ID, token an
 	return true, exactlyOne(ctx, w, s.sql.Finish, id, taken-1, false)
 }
 
-// refuseAct says why an act does not apply: no such job, another lease by now, or the status.
-func (s *Store) refuseAct(ctx context.Context, w *work, ref pacht.Ref, act, allow string) error {
+// refuseAct says why an act does not apply: no such job, another lease by now if the act is
+// fenced, or the status.
+func (s *Store) refuseAct(ctx context.Context, w *work, ref pacht.Ref, fenced bool, act, allow string) error {
 	f, err := s.fate(ctx, w, ref)
 	switch {
 	case err != nil:
 		return err
 	case f.lost.Status == "":
 		return pacht.ErrNotFound
-	case ref.Token != 0 && ref.Token != f.lost.Token:
+	case fenced && ref.Token != f.lost.Token:
 		return &f.lost
 	}
 	return &pacht.StatusError{Job: ref.Job, Status: f.lost.Status, Act: act, Allow: allow}

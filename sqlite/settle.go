@@ -70,7 +70,7 @@ func (s *Store) settle(ctx context.Context, r runner, now int64, b pacht.Settlem
 		answer.Status, answer.Late, answer.Repeated = fate.next, fate.late, true
 		return answer, nil
 	}
-	answer.Status, answer.Err = fate.lost.Status, &fate.lost
+	answer.Err = &fate.lost
 	_, err = r.ExecContext(ctx, s.sql.Report, b.Ref.Job, b.Ref.Token, now, string(b.Outcome), text(pacht.SafeText(b.Error, pacht.MaxErrorBytes)))
 	return answer, err
 }

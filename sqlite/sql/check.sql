@@ -46,7 +46,8 @@ UNION ALL
 SELECT 'R2', a.job_id, 'the ledger has token ' || a.token || ' and not the one before it'
 FROM pacht_attempts AS a
 WHERE a.token < 1
-    OR (a.token > 1 AND NOT EXISTS (SELECT 1 FROM pacht_attempts AS b WHERE b.job_id = a.job_id AND b.token = a.token - 1))
+    OR (EXISTS (SELECT 1 FROM pacht_attempts AS b WHERE b.job_id = a.job_id AND b.token < a.token)
+        AND NOT EXISTS (SELECT 1 FROM pacht_attempts AS b WHERE b.job_id = a.job_id AND b.token = a.token - 1))
 UNION ALL
 SELECT 'R2', x.job_id, 'history without its job in ' || x.what
 FROM (
