@@ -51,8 +51,12 @@ func (h *Held) Ensure(ctx context.Context, d time.Duration) error {
 }
 
 // SetOutput keeps a JSON-encodable value, stored with the attempt when the lease is settled,
-// whatever its outcome. The last call counts. It is not durable before.
+// whatever its outcome. The last call counts. It is not durable before. A json.RawMessage is
+// kept byte for byte.
 func (h *Held) SetOutput(v any) error {
+	if raw, ok := v.(json.RawMessage); ok && raw != nil {
+		return h.keeper.SetOutput(raw)
+	}
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("output of job %d does not encode as JSON: %w", h.ID, err)
