@@ -90,7 +90,7 @@ func TestSafeJSONKeepsADocumentAndQuotesTheRest(t *testing.T) {
 }
 
 func FuzzSafeJSON(f *testing.F) {
-	for _, s := range []string{`{"a":[1,2]}`, "\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01", `"\ud800\udc00"`, `"\udc00"`, "\xff", strings.Repeat("[", 9)} {
+	for _, s := range []string{`{"a":[1,2]}`, "\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01", `"\ud800\udc00"`, `"\udc00"`, "\xff", strings.Repeat("[", 9), strings.Repeat("\x01", 10)} {
 		for _, size := range []int{2, 12, 60, 61, 66, 1000} {
 			f.Add([]byte(s), size)
 		}

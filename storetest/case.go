@@ -68,6 +68,11 @@ func (c *kase) empty() {
 			c.Fatalf("empty %s: %v", table, err)
 		}
 	}
+	for _, text := range []string{"DELETE FROM %s", "INSERT INTO %s DEFAULT VALUES"} {
+		if _, err := c.Exec(ctx, fmt.Sprintf(text, c.Table("watch"))); err != nil {
+			c.Fatalf("reset the watch: %v", err)
+		}
+	}
 }
 
 func (c *kase) check() {

@@ -63,6 +63,9 @@ func Run(t *testing.T, open func(t *testing.T) Backend) {
 		{"settle", settleCases},
 		{"stale token", staleCases},
 		{"renew", renewCases},
+		{"expire", expireCases},
+		{"enqueue", enqueueCases},
+		{"keys", keyCases},
 	}
 	for _, each := range groups {
 		t.Run(each.name, func(t *testing.T) {
