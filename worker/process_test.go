@@ -108,6 +108,26 @@ func spawn(t *testing.T, db database, env ...string) *process {
 	return p
 }
 
+// freeze stops the process, at a moment when it is not inside a write transaction: there it
+// would pause the whole fleet on SQLite, as docs/databases.md says, and prove nothing.
+func (p *process) freeze(t *testing.T, s store) {
+	t.Helper()
+	eventually(t, 20*time.Second, "the process is frozen outside a transaction", func() bool {
+		if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if s.Leave(ctx, "nobody") == nil { // a write that changes nothing
+			return true
+		}
+		if err := p.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		return false
+	})
+}
+
 // printed counts the lines with a prefix.
 func (p *process) printed(prefix string) int {
 	p.mu.Lock()
@@ -219,9 +239,7 @@ func TestProcessStoppedPastItsLeaseLearnsOfIt(t *testing.T) {
 		id := enqueueDoing(t, s, "sleep", pacht.TTL(time.Second))
 		p := spawn(t, db, "PACHT_CHILD_NOWATCH=1")
 		eventually(t, 20*time.Second, "it runs", func() bool { return p.printed("begin") == 1 })
-		if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		p.freeze(t, s)
 		release := make(chan struct{})
 		defer close(release)
 		other := start(t, s, quick(1, func(ctx context.Context, _ *pacht.Job[task]) error {
