@@ -1,12 +1,10 @@
 package sqlite
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/pacht-queue/pacht"
 	"go.uber.org/goleak"
@@ -92,16 +90,3 @@ func mustCheck(t *testing.T, s *Store) {
 		t.Errorf("%s: job %d: %s", v.Rule, v.Job, v.Detail)
 	}
 }
-
-// eventually polls for a condition with a deadline.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not so after 20 s: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-func background() context.Context { return context.Background() }
