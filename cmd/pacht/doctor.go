@@ -42,6 +42,8 @@ type diagnosis struct {
 	Questions  []finding         `json:"questions"` // the six of a lease design
 	More       []finding         `json:"more"`
 	Violations []pacht.Violation `json:"violations"`
+
+	claimSQL string
 }
 
 type doctorFlags struct {
@@ -113,6 +115,7 @@ func diagnose(ctx context.Context, db database.Database, f doctorFlags) (diagnos
 		Now:        v.now,
 		OK:         true,
 		Violations: list(v.violations),
+		claimSQL:   v.claimSQL,
 		Questions:  []finding{v.claimAtomic(), v.ttlLonger(), v.longRenew(), v.watcherRuns(), v.ownerRecorded(), v.attemptKept()},
 		More:       []finding{v.schema(), v.rules(), v.clocks(), v.unserved(), v.parked(), v.workersLive()},
 	}
@@ -143,6 +146,7 @@ func (d diagnosis) print(cmd *cobra.Command) error {
 		}
 		printf(cmd, "    %s%s: %s\n", clean(v.Rule), job, clean(v.Detail))
 	}
+	printf(cmd, "\nThe statement that claims:\n%s\n", indent(d.claimSQL, "    "))
 	if d.OK {
 		printf(cmd, "\nno bad verdict\n")
 		return nil

@@ -31,7 +31,7 @@ func (v *vitals) rules() finding {
 
 func (v *vitals) clocks() finding {
 	f := finding{Key: "clock_skew", Question: "Do this machine's clock and the database's agree?", Verdict: good,
-		Answer:  fmt.Sprintf("the database is %s off, give or take %s", signed(v.skew), short(v.roundTrip/2)),
+		Answer:  fmt.Sprintf("the database's is ahead by %s, give or take %s", short(v.skew.Round(time.Millisecond)), short(v.roundTrip/2+time.Millisecond)),
 		Figures: map[string]any{"skew_ns": v.skew, "round_trip_ns": v.roundTrip}}
 	// Only the database's clock decides (R6): skew confuses people and logs, not leases.
 	if abs := max(v.skew, -v.skew) - v.roundTrip/2; abs > 5*time.Second {
@@ -39,13 +39,6 @@ func (v *vitals) clocks() finding {
 		f.Answer += "; no lease depends on it, but times in logs and --at do"
 	}
 	return f
-}
-
-func signed(d time.Duration) string {
-	if d > 0 {
-		return "+" + short(d)
-	}
-	return short(d)
 }
 
 // unserved finds due jobs that no running worker takes.

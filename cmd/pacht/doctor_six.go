@@ -15,14 +15,14 @@ const enoughLeases = 20
 func (v *vitals) claimAtomic() finding {
 	f := finding{Key: "claim_atomic", Question: "Is claiming one atomic statement?", Figures: map[string]any{
 		"sql": v.claimSQL, "violations": v.broken("R1", "R2"),
-	}, shown: v.claimSQL}
+	}}
 	switch {
 	case !oneStatement(v.claimSQL):
 		f.Verdict, f.Answer = bad, "no: claiming takes more than one statement"
 	case v.broken("R1", "R2") > 0:
 		f.Verdict, f.Answer = bad, fmt.Sprintf("the statement is one, but the stored data has %s of R1 or R2", plural(int64(v.broken("R1", "R2")), "violation", "violations"))
 	default:
-		f.Verdict, f.Answer = good, "yes: this one, which takes the row, counts the attempt and raises the token"
+		f.Verdict, f.Answer = good, "yes: one conditional UPDATE takes the row, counts the attempt and raises the token; it stands below"
 	}
 	return f
 }
@@ -50,7 +50,7 @@ func (v *vitals) ttlLonger() finding {
 	case bad:
 		f.Answer = "no: work outran its lease. Give the kind a longer TTL, or see why its renewals failed"
 	default:
-		f.Answer = fmt.Sprintf("%s closed yet; a kind counts from %d on", plural(v.closed(), "lease was", "leases were"), enoughLeases)
+		f.Answer = fmt.Sprintf("only %s closed so far; a kind counts from %d on", plural(v.closed(), "lease was", "leases were"), enoughLeases)
 	}
 	return f
 }
@@ -204,7 +204,7 @@ func (v *vitals) attemptKept() finding {
 	case v.closed() == 0 && len(v.held) == 0:
 		f.Verdict, f.Answer = unclear, "no lease was ever taken; the claim counts the attempt in its own statement"
 	default:
-		f.Verdict, f.Answer = good, fmt.Sprintf("yes: counted by the claim on all of %d held leases, and kept in the ledger (the newest %d rows were measured)", len(v.held), v.closed())
+		f.Verdict, f.Answer = good, fmt.Sprintf("yes: counted on each of %s held now, and kept for each of %s measured", plural(int64(len(v.held)), "lease", "leases"), plural(v.closed(), "closed one", "closed ones"))
 	}
 	return f
 }

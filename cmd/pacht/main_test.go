@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"os"
@@ -263,4 +264,17 @@ func attempts(t *testing.T, db pacht.Reader, id string, n int) []pacht.Attempt {
 		return len(rows) >= n
 	})
 	return rows
+}
+
+// sql runs one statement by hand on the SQLite file.
+func (s *shell) sql(statement string, args ...any) {
+	s.t.Helper()
+	db, err := sql.Open("sqlite", strings.TrimPrefix(s.url, "sqlite:"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(s.t.Context(), statement, args...); err != nil {
+		s.t.Fatalf("%s: %v", statement, err)
+	}
 }
