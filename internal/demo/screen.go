@@ -1,0 +1,168 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pacht-queue/pacht/examples/payments"
+	"github.com/pacht-queue/pacht/internal/clock"
+)
+
+// screen shows a run to a person: on a terminal one line with a bar that is written again and
+// again, and what happens above it; elsewhere plain lines.
+type screen struct {
+	mu    sync.Mutex
+	out   io.Writer
+	width int // of the terminal; 0 = none
+	start clock.Instant
+	bar   string // what stands on the terminal's last line now
+	said  clock.Instant
+	plain string // the last plain line, without its time
+}
+
+func newScreen(out io.Writer, width int) *screen {
+	if out == nil {
+		out = io.Discard
+	}
+	return &screen{out: out, width: width, start: clock.Now()}
+}
+
+func (s *screen) introduce(cfg Config, at address) {
+	database := "a fresh SQLite file, " + at.File
+	switch {
+	case at.Postgres != "":
+		database = "PostgreSQL, in a schema of its own, " + at.Schema
+	}
+	fmt.Fprintf(s.out, `%s payments, each created in one transaction with the job that charges it.
+  database   %s
+  provider   simulated, over HTTP in a process of its own, with its own ledger; it honours idempotency
+             keys, is slow, fails 3 %% of the calls before the charge and loses 3 %% of the answers after it
+  workers    %d processes, %d jobs at once each, leases of %s that are renewed while the work goes on
+  crashes    a job whose worker crashed is tried again: safe only because the provider honours keys
+  chaos      at least %d workers killed (SIGKILL) and %d stopped past their lease and woken (SIGSTOP,
+             SIGCONT), all while they hold jobs; till then the provider keeps %s answers back
+  seed       %d
+
+`, thousands(int64(cfg.Payments)), database, workers, slots, ttl, minKills, minPauses, keptBack(cfg.Payments), cfg.Seed)
+	if cfg.IgnoreKeys {
+		fmt.Fprint(s.out, "  sabotage   the provider IGNORES idempotency keys: it will charge twice\n\n")
+	}
+}
+
+func keptBack(payments int) string {
+	if payments <= reserve {
+		return "all"
+	}
+	return fmt.Sprintf("its last %d", reserve)
+}
+
+// event tells of one thing that happened.
+func (s *screen) event(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	bar := s.bar
+	s.clear()
+	fmt.Fprintf(s.out, "%s  %s\n", s.at(), fmt.Sprintf(format, args...))
+	s.draw(bar)
+}
+
+// progress shows how far the run has come: plain lines at most each second, and only if
+// something has changed.
+func (s *screen) progress(total int, t payments.Tally) {
+	counts := fmt.Sprintf("pending %s  processing %s  completed %s  expired leases %s  late writes refused %s",
+		thousands(t.Pending), thousands(t.Processing), thousands(t.Completed), thousands(t.Expired), thousands(t.RefusedLate))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.width > 0 {
+		const cells = 12
+		full := int(t.Completed * cells / int64(total))
+		s.clear()
+		s.draw(fmt.Sprintf("%s  [%s%s] %s", s.at(), strings.Repeat("#", full), strings.Repeat("-", cells-full), counts))
+		return
+	}
+	if counts != s.plain && (s.plain == "" || s.said.Elapsed() >= time.Second) {
+		s.plain, s.said = counts, clock.Now()
+		fmt.Fprintf(s.out, "%s  %s\n", s.at(), counts)
+	}
+}
+
+// endProgress leaves the bar as it stands.
+func (s *screen) endProgress() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bar != "" {
+		s.bar = ""
+		fmt.Fprintln(s.out)
+	}
+}
+
+func (s *screen) at() string { return fmt.Sprintf("%5.1fs", s.start.Elapsed().Seconds()) }
+
+// clear takes the bar off; the caller holds mu.
+func (s *screen) clear() {
+	if s.bar != "" {
+		fmt.Fprint(s.out, "\r\x1b[K")
+		s.bar = ""
+	}
+}
+
+// draw puts a bar on the last line, cut so that it never wraps.
+func (s *screen) draw(bar string) {
+	if bar != "" {
+		s.bar = bar[:min(len(bar), s.width-1)]
+		fmt.Fprint(s.out, s.bar)
+	}
+}
+
+// table is the end: what our database says beside what the provider's ledger says.
+func (s *screen) table(r Result, b books, violations int) {
+	line := func(name, ours, theirs string) { fmt.Fprintf(s.out, "  %-28s %16s %20s\n", name, ours, theirs) }
+	number := func(name string, n int64) { line(name, thousands(n), "") }
+	fmt.Fprintln(s.out)
+	line("", "our database", "provider's ledger")
+	line("payments", thousands(b.rows), thousands(b.provider.References))
+	line("amount, EUR", money(b.paidMinor), money(b.provider.AmountMinor["EUR"]))
+	number("completed", r.Completed)
+	number("lost", r.Lost)
+	line("charged twice", "", thousands(r.DoubleCharged))
+	line("repeated calls", "", thousands(r.RepeatedCalls))
+	number("attempts", r.Attempts)
+	number("expired leases", r.Expired)
+	number("late writes refused", r.RefusedLate)
+	number("broken rules", int64(violations))
+	number("workers killed", int64(r.Kills))
+	number("workers paused", int64(r.Pauses))
+	line("seconds", strconv.FormatFloat(r.Seconds, 'f', 1, 64), "")
+	fmt.Fprintln(s.out)
+	fmt.Fprintln(s.out, verdict(r, b, violations))
+}
+
+func verdict(r Result, b books, violations int) string {
+	switch {
+	case r.OK:
+		return fmt.Sprintf("OK: every payment was charged exactly once, through %d kills and %d pauses.", r.Kills, r.Pauses)
+	case r.Lost > 0 || r.DoubleCharged > 0 || b.strangers > 0:
+		return fmt.Sprintf("FAILED: %s payments lost, %s charged more than once, %s charged that we do not know.",
+			thousands(r.Lost), thousands(r.DoubleCharged), thousands(b.strangers))
+	case violations > 0:
+		return "FAILED: the stored data breaks rules of the lease; see above."
+	case r.Completed != r.Payments:
+		return fmt.Sprintf("FAILED: %s of %s jobs completed.", thousands(r.Completed), thousands(r.Payments))
+	}
+	return fmt.Sprintf("FAILED: too little was disturbed to prove anything; want %d kills, %d pauses, an expired lease and a refused late write.", minKills, minPauses)
+}
+
+func thousands(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// money writes minor units of a currency with two digits, without a float.
+func money(minor int64) string { return fmt.Sprintf("%s.%02d", thousands(minor/100), minor%100) }
