@@ -66,6 +66,9 @@ func Run(t *testing.T, open func(t *testing.T) Backend) {
 		{"expire", expireCases},
 		{"enqueue", enqueueCases},
 		{"keys", keyCases},
+		{"transaction", txCases},
+		{"operator", operatorCases},
+		{"race", raceCases},
 	}
 	for _, each := range groups {
 		t.Run(each.name, func(t *testing.T) {
