@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// stmt is one statement of a transaction of the store's own.
+type stmt struct {
+	sql  string
+	args []any
+	each func(scanner) error // for every row; nil if none is of interest
+}
+
+// transact runs statements as one transaction and one round trip: BEGIN, bounds, statements
+// and COMMIT go out together, so that a client which stops in the middle holds no lock. It
+// answers the database's clock. Whoever passes a stmt.each must be ready to have it called
+// and the transaction fail afterwards.
+func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, stmts ...stmt) (time.Time, error) {
+	var now time.Time
+	var ignored string
+	all := append([]stmt{
+		{sql: s.sql.Begin},
+		{sql: s.sql.Bounds, args: s.bounds(lock), each: func(scan scanner) error { return scan(&now, &ignored, &ignored) }},
+	}, stmts...)
+	all = append(all, stmt{sql: s.sql.Commit})
+	var batch pgx.Batch
+	for _, st := range all {
+		batch.Queue(st.sql, st.args...)
+	}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return now, err
+	}
+	defer conn.Release()
+	results := conn.SendBatch(ctx, &batch)
+	for _, st := range all {
+		var rows pgx.Rows
+		if rows, err = results.Query(); err == nil {
+			err = readRows(rows, st.each)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		s.tidy(conn, err)
+		return now, sent(err)
+	}
+	return now.UTC(), nil
+}
+
+// interactive runs fn in one transaction whose statements depend on each other's answers.
+func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, fn func(session) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	on := pgxSession{on: conn, mode: s.mode}
+	err = on.query(ctx, s.sql.Begin, nil, nil)
+	if err == nil {
+		err = on.query(ctx, s.sql.Bounds, s.bounds(lock), nil)
+	}
+	if err == nil {
+		err = fn(on)
+	}
+	if err != nil {
+		s.tidy(conn, err) // not committed, whatever became of the connection
+		return err
+	}
+	if err := on.query(ctx, s.sql.Commit, nil, nil); err != nil {
+		s.tidy(conn, err)
+		return sent(err)
+	}
+	return nil
+}
+
+func (s *Store) bounds(lock time.Duration) []any {
+	return []any{milliseconds(s.timeout), milliseconds(lock)}
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// tidy leaves no open transaction on a connection that goes back to its pool, and no plan
+// that the server has turned down.
+func (s *Store) tidy(conn *pgxpool.Conn, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if stalePlan(err) {
+		_ = conn.Conn().Close(ctx) // the pool opens another
+		return
+	}
+	if c := conn.Conn(); !c.IsClosed() && !c.PgConn().IsBusy() && c.PgConn().TxStatus() != 'I' {
+		// If it fails, the pool sees that and drops the connection.
+		_, _ = conn.Exec(ctx, s.sql.Rollback, pgx.QueryExecModeSimpleProtocol)
+	}
+}
+
+// readOnce runs one statement that only reads.
+func (s *Store) readOnce(ctx context.Context, pool *pgxpool.Pool, sql string, args []any, each func(scanner) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if err := (pgxSession{on: conn, mode: s.mode}).query(ctx, sql, args, each); err != nil {
+		s.tidy(conn, err)
+		return sent(err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+)
+
+// Claim implements pacht.Leaser. An unanswered claim is never repeated: its jobs are held
+// already, see HeldBy.
+func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims, error) {
+	if err := req.Validate(); err != nil {
+		return pacht.Claims{}, err
+	}
+	var claims pacht.Claims
+	err := s.again(ctx, false, "claim from queue "+req.Queue, func() error {
+		floor := s.floors.of(req)
+		args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floor.args()...)
+		var err error
+		claims, err = s.claim(ctx, s.sql.Claim, args)
+		if err == nil {
+			floor.learn(claims.Jobs, req.Limit)
+		}
+		return err
+	})
+	if err != nil {
+		return pacht.Claims{}, err
+	}
+	return claims, nil
+}
+
+// ClaimID implements pacht.Leaser.
+func (s *Store) ClaimID(ctx context.Context, owner string, id pacht.ID) (pacht.JobInfo, bool, error) {
+	if err := pacht.ValidOwner(owner); err != nil {
+		return pacht.JobInfo{}, false, err
+	}
+	var claims pacht.Claims
+	err := s.again(ctx, false, "claim job "+id.String(), func() error {
+		var err error
+		claims, err = s.claim(ctx, s.sql.ClaimID, []any{owner, int64(id)})
+		return err
+	})
+	if err != nil || len(claims.Jobs) == 0 {
+		return pacht.JobInfo{}, false, err
+	}
+	return claims.Jobs[0], true, nil
+}
+
+// HeldBy implements pacht.Leaser.
+func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) {
+	if err := pacht.ValidOwner(owner); err != nil {
+		return pacht.Claims{}, err
+	}
+	var claims pacht.Claims
+	err := s.again(ctx, true, "held by "+owner, func() error {
+		var err error
+		claims, err = s.claim(ctx, s.sql.HeldBy, []any{owner})
+		return err
+	})
+	return claims, err
+}
+
+func (s *Store) claim(ctx context.Context, sql string, args []any) (pacht.Claims, error) {
+	var claims pacht.Claims
+	now, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: sql, args: args, each: func(scan scanner) error {
+		job, err := scanJob(scan)
+		claims.Jobs = append(claims.Jobs, job)
+		return err
+	}})
+	// The rows' own clock is the statement's, a moment after that of the bounds.
+	claims.Now = now
+	for _, j := range claims.Jobs {
+		if j.ClaimedAt.After(claims.Now) {
+			claims.Now = j.ClaimedAt
+		}
+	}
+	return claims, err
+}
+
+// ClaimSQL implements pacht.Checker.
+func (s *Store) ClaimSQL() string { return s.sql.Claim }
+
+// Now implements pacht.Reader.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	now, err := list(ctx, s, "now", s.sql.Now, nil, func(t *time.Time, scan scanner) error { return scan(t) })
+	if err != nil {
+		return time.Time{}, err
+	}
+	return now[0].UTC(), nil
+}

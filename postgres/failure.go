@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
+)
+
+// unknownError is an error after which nobody can say whether the server has done its work.
+type unknownError struct{ err error }
+
+func (e *unknownError) Error() string        { return pacht.ErrUnknown.Error() + ": " + e.err.Error() }
+func (e *unknownError) Unwrap() error        { return e.err }
+func (e *unknownError) Is(target error) bool { return target == pacht.ErrUnknown }
+
+// sent classes the error of a request that includes its commit: refused by the server in
+// plain words, never sent, or unknown.
+func sent(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" {
+		return err
+	}
+	var unsent interface{ SafeToRetry() bool }
+	if errors.As(err, &unsent) && unsent.SafeToRetry() {
+		return err
+	}
+	return &unknownError{err}
+}
+
+// code is the server's error code, or "".
+func code(err error) string {
+	var sqlState interface{ SQLState() string } // *pgconn.PgError, and *pq.Error likewise
+	if errors.As(err, &sqlState) {
+		return sqlState.SQLState()
+	}
+	return ""
+}
+
+func serialization(err error) bool { return slices.Contains([]string{"40001", "40P01"}, code(err)) }
+
+// stalePlan says that the session remembers a statement in a way that the server no longer
+// does: columns changed under it, or a pooler swapped the server's session.
+func stalePlan(err error) bool {
+	return slices.Contains([]string{"0A000", "26000", "42P05", "08P01"}, code(err))
+}
+
+// again repeats a verb of the store's own: after a serialization failure, a deadlock, a stale
+// plan or a connection that broke before anything was sent; and, if the verb may be repeated
+// (R4, R11), after a lost answer. Bounded, with jitter.
+func (s *Store) again(ctx context.Context, repeatable bool, verb string, fn func() error) error {
+	const tries = 6
+	for try := 1; ; try++ {
+		err := fn()
+		if err == nil {
+			return nil
+		}
+		var connect *pgconn.ConnectError
+		repeat := serialization(err) || stalePlan(err) || pgconn.SafeToRetry(err) ||
+			repeatable && errors.Is(err, pacht.ErrUnknown)
+		if !repeat || errors.As(err, &connect) || ctx.Err() != nil || try == tries {
+			return fmt.Errorf("%s: %w", verb, s.explain(ctx, err))
+		}
+		if err := clock.Sleep(ctx, clock.Jitter(time.Millisecond<<try)); err != nil {
+			return fmt.Errorf("%s: %w", verb, err)
+		}
+	}
+}
+
+// explain says in Pacht's words what the server said in its own.
+func (s *Store) explain(ctx context.Context, err error) error {
+	switch code(err) {
+	case "42P01", "3F000": // no such table, no such schema
+		found, wanted, schemaErr := s.Schema(ctx)
+		if schemaErr == nil && found < wanted {
+			return &pacht.SchemaError{Found: found, Wanted: wanted}
+		}
+	case "55P03": // lock_not_available
+		return fmt.Errorf("%w: %w", pacht.ErrBusy, err)
+	}
+	return err
+}

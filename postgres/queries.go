@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"embed"
+
+	"github.com/pacht-queue/pacht/internal/sqltext"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// queries are the statements, one per file in sql.
+type queries struct {
+	Age            string `sql:"age"`
+	Attempts       string `sql:"attempts"`
+	Audit          string `sql:"audit"`
+	Beat           string `sql:"beat"`
+	Begin          string `sql:"begin"`
+	BoundIdle      string `sql:"bound_idle"`
+	Bounds         string `sql:"bounds"`
+	Break          string `sql:"break"`
+	BreakSession   string `sql:"break_session"`
+	Cancel         string `sql:"cancel"`
+	Check          string `sql:"check"`
+	Claim          string `sql:"claim"`
+	ClaimID        string `sql:"claim_id"`
+	Commit         string `sql:"commit"`
+	Counts         string `sql:"counts"`
+	Enqueue        string `sql:"enqueue"`
+	Expire         string `sql:"expire"`
+	HeldBy         string `sql:"held_by"`
+	InSavepoint    string `sql:"in_savepoint"`
+	Job            string `sql:"job"`
+	JobsAny        string `sql:"jobs_any"`
+	JobsEndedBadly string `sql:"jobs_ended_badly"`
+	JobsUnfinished string `sql:"jobs_unfinished"`
+	Keys           string `sql:"keys"`
+	LeaseStats     string `sql:"lease_stats"`
+	Leave          string `sql:"leave"`
+	LockJob        string `sql:"lock_job"`
+	Now            string `sql:"now"`
+	Prune          string `sql:"prune"`
+	PruneFind      string `sql:"prune_find"`
+	PruneKeys      string `sql:"prune_keys"`
+	Queues         string `sql:"queues"`
+	Release        string `sql:"release"`
+	Renew          string `sql:"renew"`
+	Reports        string `sql:"reports"`
+	Resolve        string `sql:"resolve"`
+	Retry          string `sql:"retry"`
+	Rollback       string `sql:"rollback"`
+	Schema         string `sql:"schema"`
+	SchemaApplied  string `sql:"schema_applied"`
+	SchemaFound    string `sql:"schema_found"`
+	SchemaLock     string `sql:"schema_lock"`
+	SchemaRecord   string `sql:"schema_record"`
+	SchemaTable    string `sql:"schema_table"`
+	SetQueue       string `sql:"set_queue"`
+	SetStep        string `sql:"set_step"`
+	Settle         string `sql:"settle"`
+	Settled        string `sql:"settled"`
+	Steps          string `sql:"steps"`
+	Watch          string `sql:"watch"`
+	Workers        string `sql:"workers"`
+}
+
+// load reads them with the quoted name of the schema put in.
+func (q *queries) load(quoted string) error {
+	return sqltext.Fill(q, sqlFiles, "sql", schemaName, quoted)
+}
+
+// schemaName is how the files spell the schema.
+const schemaName = "pacht."

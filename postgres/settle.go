@@ -1,0 +1,191 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+)
+
+// Settle implements pacht.Leaser. A settlement whose answer was lost is repeated, and then
+// answered from the ledger (R4).
+func (s *Store) Settle(ctx context.Context, batch []pacht.Settlement) ([]pacht.Settled, error) {
+	if len(batch) > pacht.MaxBatch {
+		return nil, tooMany("settlements", len(batch))
+	}
+	answers := make([]pacht.Settled, len(batch))
+	todo := make([]int, 0, len(batch))
+	for i, one := range batch {
+		answers[i].Ref = one.Ref
+		if answers[i].Err = one.Validate(); answers[i].Err == nil {
+			todo = append(todo, i)
+		}
+	}
+	// The same lease twice in one batch: the second is answered after the first.
+	for len(todo) > 0 {
+		var now, later []int
+		seen := map[pacht.Ref]bool{}
+		for _, i := range todo {
+			if ref := batch[i].Ref; seen[ref] {
+				later = append(later, i)
+			} else {
+				seen[ref] = true
+				now = append(now, i)
+			}
+		}
+		if err := s.settleEach(ctx, batch, now, answers); err != nil {
+			return nil, err
+		}
+		todo = later
+	}
+	return answers, nil
+}
+
+// settleEach settles different leases, and one by one if that fails as a batch: one bad row
+// never stops the others (R12).
+func (s *Store) settleEach(ctx context.Context, batch []pacht.Settlement, which []int, answers []pacht.Settled) error {
+	err := s.settle(ctx, batch, which, answers)
+	if err == nil || len(which) == 1 || !badRow(err) {
+		return err
+	}
+	for _, i := range which {
+		if err := s.settle(ctx, batch, []int{i}, answers); badRow(err) {
+			answers[i].Err = err
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// badRow says whether the server refused what one row holds: a constraint or a value. Other
+// errors would meet the rows one by one as well.
+func badRow(err error) bool {
+	class := code(err)
+	return len(class) == 5 && (class[:2] == "22" || class[:2] == "23")
+}
+
+func (s *Store) settle(ctx context.Context, batch []pacht.Settlement, which []int, answers []pacht.Settled) error {
+	list := make([]pacht.Settlement, len(which))
+	for n, i := range which {
+		list[n] = batch[i]
+	}
+	closed := make([]bool, len(list))
+	err := s.again(ctx, true, fmt.Sprintf("settle %d leases", len(list)), func() error {
+		_, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: s.sql.Settle, args: s.settleArgs(list), each: func(scan scanner) error {
+			var place int
+			var left int64
+			var answer pacht.Settled
+			if err := scan(&place, &answer.Status, &answer.Late, &left); err != nil {
+				return err
+			}
+			closed[place-1] = true
+			answer.Ref = list[place-1].Ref
+			answers[which[place-1]] = answer
+			return nil
+		}})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var rest []pacht.Settlement
+	var where []int
+	for n, done := range closed {
+		if !done {
+			rest, where = append(rest, list[n]), append(where, which[n])
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	fates, err := s.fates(ctx, rest)
+	for n, f := range fates {
+		answers[where[n]] = f.answer(rest[n])
+	}
+	return err
+}
+
+func (s *Store) settleArgs(list []pacht.Settlement) []any {
+	n := len(list)
+	jobs, tokens, delays := make([]int64, n), make([]int64, n), make([]int64, n)
+	outcomes, errs, outputs := make([]string, n), make([]string, n), make([]string, n)
+	permanent, giveBack := make([]bool, n), make([]bool, n)
+	for i, one := range list {
+		jobs[i], tokens[i] = int64(one.Ref.Job), int64(one.Ref.Token)
+		outcomes[i], delays[i] = string(one.Outcome), one.Delay.Microseconds()
+		permanent[i], giveBack[i] = one.Permanent, one.GiveBack
+		errs[i] = pacht.SafeText(one.Error, pacht.MaxErrorBytes)
+		outputs[i] = string(pacht.SafeJSON(one.Output, s.limits))
+	}
+	return []any{jobs, tokens, outcomes, delays, permanent, giveBack, errs, outputs}
+}
+
+// fate is what became of a lease that could not be closed: what the ledger says of it, and
+// what the job is now.
+type fate struct {
+	outcome    pacht.Outcome // "" if that lease was never closed
+	nextStatus pacht.Status
+	late       bool
+	status     pacht.Status // "" if the job is gone
+	token      pacht.Token
+	owner      string
+	until      time.Time
+}
+
+// fates looks in a transaction of its own, and keeps late outcomes as reports (R7).
+func (s *Store) fates(ctx context.Context, list []pacht.Settlement) ([]fate, error) {
+	var fates []fate
+	err := s.again(ctx, true, fmt.Sprintf("explain %d settlements", len(list)), func() error {
+		var each func(scanner) error
+		fates, each = fateReader(len(list))
+		_, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: s.sql.Settled, args: fateArgs(list, true), each: each})
+		return err
+	})
+	return fates, err
+}
+
+func fateArgs(list []pacht.Settlement, keepReports bool) []any {
+	n := len(list)
+	jobs, tokens := make([]int64, n), make([]int64, n)
+	outcomes, errs := make([]string, n), make([]string, n)
+	for i, one := range list {
+		jobs[i], tokens[i] = int64(one.Ref.Job), int64(one.Ref.Token)
+		outcomes[i], errs[i] = string(one.Outcome), pacht.SafeText(one.Error, pacht.MaxErrorBytes)
+	}
+	return []any{jobs, tokens, outcomes, errs, keepReports}
+}
+
+func fateReader(n int) ([]fate, func(scanner) error) {
+	fates := make([]fate, n)
+	return fates, func(scan scanner) error {
+		var place int
+		var until *time.Time
+		var f fate
+		if err := scan(&place, &f.outcome, &f.nextStatus, &f.late, &f.status, &f.token, &f.owner, &until); err != nil {
+			return err
+		}
+		f.until = when(until)
+		fates[place-1] = f
+		return nil
+	}
+}
+
+// answer is what a settlement is told that closed nothing.
+func (f fate) answer(one pacht.Settlement) pacht.Settled {
+	switch {
+	case f.open(one.Ref):
+		return pacht.Settled{Ref: one.Ref, Err: pacht.ErrBusy}
+	case f.outcome == one.Outcome:
+		return pacht.Settled{Ref: one.Ref, Status: f.nextStatus, Late: f.late, Repeated: true}
+	}
+	return pacht.Settled{Ref: one.Ref, Err: f.lost(one.Ref)}
+}
+
+// open says that the lease is still that of ref: then somebody else has the row locked.
+func (f fate) open(ref pacht.Ref) bool { return f.status == pacht.Processing && f.token == ref.Token }
+
+func (f fate) lost(ref pacht.Ref) error {
+	return &pacht.LeaseLostError{Ref: ref, Status: f.status, Token: f.token, Owner: f.owner, Until: f.until, Outcome: f.outcome}
+}

@@ -1,0 +1,32 @@
+-- Moves every stored time back, as if that long had passed; infinity stays. For tests.
+-- $1 microseconds
+WITH by AS (
+    SELECT $1::bigint * interval '1 microsecond' AS d
+),
+jobs AS (
+    UPDATE pacht.jobs SET created_at = created_at - d, run_at = run_at - d FROM by
+),
+leases AS (
+    UPDATE pacht.leases SET run_at = run_at - d, claimed_at = claimed_at - d, lease_until = lease_until - d FROM by
+),
+attempts AS (
+    UPDATE pacht.attempts SET claimed_at = claimed_at - d, ended_at = ended_at - d, next_run_at = next_run_at - d FROM by
+),
+steps AS (
+    UPDATE pacht.steps SET at = at - d FROM by
+),
+reports AS (
+    UPDATE pacht.reports SET at = at - d FROM by
+),
+keys AS (
+    UPDATE pacht.keys SET expires_at = expires_at - d FROM by
+),
+workers AS (
+    UPDATE pacht.workers
+    SET started_at = started_at - d, beat_at = beat_at - d, last_until = last_until - d, stopped_at = stopped_at - d
+    FROM by
+),
+audit AS (
+    UPDATE pacht.audit SET at = at - d FROM by
+)
+UPDATE pacht.watch SET passed_at = passed_at - d, next_at = next_at - d FROM by;

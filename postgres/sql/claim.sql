@@ -1,0 +1,89 @@
+-- Takes due jobs of one queue and some kinds, best priority first: never more than asked,
+-- in one atomic statement (R1). Token and attempt are raised here and nowhere else (R2, R5).
+-- The candidates are gathered in an array, because as a join or IN a bad plan takes more
+-- than the limit; each priority is probed by itself, so that future jobs of a better one
+-- cost nothing. Touches no indexed column, so the update is HOT.
+-- $1 owner, $2 queue, $3 kinds, $4 limit; $5 to $12 the floor of each priority as a pair of
+-- run_at (microseconds since 1970) and job_id, from where to look
+WITH claimed AS (
+    UPDATE pacht.leases AS l
+    SET status = 'Processing',
+        lease_owner = $1::text,
+        claimed_at = statement_timestamp(),
+        lease_until = statement_timestamp() + l.ttl_ms * interval '1 millisecond',
+        attempt = l.attempt + 1,
+        token = l.token + 1,
+        rev = l.rev + 1
+    WHERE l.job_id = ANY (ARRAY(
+        SELECT due.job_id
+        FROM (
+            VALUES
+                (1::smallint, $5::bigint, $6::bigint),
+                (2::smallint, $7::bigint, $8::bigint),
+                (3::smallint, $9::bigint, $10::bigint),
+                (4::smallint, $11::bigint, $12::bigint)
+        ) AS p (priority, floor_us, floor_id)
+        CROSS JOIN LATERAL (
+            SELECT c.job_id
+            FROM pacht.leases AS c
+            WHERE c.queue = $2::text
+                AND c.priority = p.priority
+                AND c.run_at <= statement_timestamp()
+                AND (c.run_at, c.job_id) >= (timestamptz 'epoch' + p.floor_us * interval '1 microsecond', p.floor_id)
+                AND c.status = 'Pending'
+                AND c.kind = ANY ($3::text[])
+            ORDER BY c.run_at, c.job_id
+            LIMIT $4::bigint
+            FOR UPDATE SKIP LOCKED
+        ) AS due
+        LIMIT $4::bigint))
+        AND l.status = 'Pending'
+    RETURNING
+        l.job_id,
+        l.kind,
+        l.queue,
+        l.priority,
+        l.status,
+        l.attempt,
+        l.max_attempts,
+        l.crashes,
+        l.max_crashes,
+        l.token,
+        l.ttl_ms,
+        l.crash_policy,
+        l.run_at,
+        l.lease_owner,
+        l.claimed_at,
+        l.lease_until,
+        l.cancel_requested
+)
+SELECT
+    l.job_id,
+    l.kind,
+    l.queue,
+    l.priority,
+    coalesce(j.args::text, ''),
+    coalesce(j.metadata::text, ''),
+    l.status,
+    l.attempt,
+    l.max_attempts,
+    l.crashes,
+    l.max_crashes,
+    l.token,
+    l.ttl_ms,
+    l.crash_policy,
+    j.created_at,
+    l.run_at,
+    coalesce(l.lease_owner, ''),
+    l.claimed_at,
+    l.lease_until,
+    l.cancel_requested,
+    NULL::timestamptz
+FROM claimed AS l
+LEFT JOIN LATERAL (
+    SELECT j.created_at, j.args, j.metadata
+    FROM pacht.jobs AS j
+    WHERE j.job_id = l.job_id
+    LIMIT 1
+) AS j ON true
+ORDER BY l.priority, l.run_at, l.job_id;

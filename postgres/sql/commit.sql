@@ -1,0 +1,2 @@
+-- Ends one of the store's own transactions, in the same message that began it.
+COMMIT;

@@ -1,0 +1,2 @@
+-- Makes the schema.
+CREATE SCHEMA IF NOT EXISTS pacht;

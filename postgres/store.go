@@ -1,0 +1,167 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/migration"
+)
+
+// Config is how a Store works. The zero value is good.
+type Config struct {
+	// Schema holds the tables: any name of 1 to 63 bytes, quoted as it is. "" = "pacht".
+	Schema string
+	// Limits bound what is stored.
+	Limits pacht.Limits
+	// StatementTimeout bounds each statement of the store's own transactions on the server,
+	// 100ms to 1h; 0 = 30 s. Statements in a caller's transaction have the caller's bounds.
+	StatementTimeout time.Duration
+}
+
+// Store implements pacht.Store and pacht.Migrator.
+type Store struct {
+	pool    *pgxpool.Pool // the caller's
+	own     *pgxpool.Pool // claim, settle, expire, steps, beats
+	renewal *pgxpool.Pool // one connection, for renewals alone
+	opened  bool          // pool was opened by Open
+
+	schema   string
+	quoted   string // schema, quoted, with its dot
+	limits   pacht.Limits
+	timeout  time.Duration
+	mode     pgx.QueryExecMode // of single statements on the caller's connections
+	sql      queries
+	settleTx string // settle without SKIP LOCKED
+	steps    []migration.Step
+	floors   floors
+}
+
+const (
+	defaultSchema  = "pacht"
+	defaultTimeout = 30 * time.Second
+	lockTimeout    = 5 * time.Second // of acts by hand; a busy row is an answer, not a hang
+	ownConns       = 3
+)
+
+// New makes a store on the caller's pool, which it never closes. It opens no connection yet.
+func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
+	if pool == nil {
+		return nil, &pacht.InvalidError{Field: "pool", Value: "nil", Bound: "an open pool"}
+	}
+	s := &Store{pool: pool, schema: cfg.Schema, limits: cfg.Limits, timeout: cfg.StatementTimeout}
+	if err := s.configure(); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.own, err = s.privatePool(ownConns); err != nil {
+		return nil, err
+	}
+	if s.renewal, err = s.privatePool(1); err != nil {
+		s.own.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) configure() error {
+	if s.schema == "" {
+		s.schema = defaultSchema
+	}
+	if len(s.schema) > 63 || strings.ContainsRune(s.schema, 0) {
+		return &pacht.InvalidError{Field: "schema", Value: fmt.Sprintf("%q", s.schema), Bound: "1 to 63 bytes without NUL"}
+	}
+	if s.timeout == 0 {
+		s.timeout = defaultTimeout
+	}
+	if s.timeout < 100*time.Millisecond || s.timeout > time.Hour {
+		return &pacht.InvalidError{Field: "statement timeout", Value: s.timeout.String(), Bound: "100ms to 1h"}
+	}
+	s.quoted = pgx.Identifier{s.schema}.Sanitize() + "."
+	conn := s.pool.Config().ConnConfig
+	s.mode = poolerProof(conn)
+	if err := s.sql.load(s.quoted); err != nil {
+		return err
+	}
+	s.settleTx = strings.Replace(s.sql.Settle, " SKIP LOCKED", "", 1)
+	var err error
+	s.steps, err = migration.Load(migrationFiles, "migrations")
+	return err
+}
+
+// poolerProof is the mode for the store's statements: one that leaves no prepared statement
+// in the session, unless the caller chose one that does not either.
+func poolerProof(conn *pgx.ConnConfig) pgx.QueryExecMode {
+	switch mode := conn.DefaultQueryExecMode; {
+	case mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol:
+		return mode
+	case conn.DescriptionCacheCapacity < 1:
+		return pgx.QueryExecModeExec
+	}
+	return pgx.QueryExecModeCacheDescribe
+}
+
+// privatePool opens connections as the caller's pool does, n at most and none before it is
+// needed.
+func (s *Store) privatePool(n int32) (*pgxpool.Pool, error) {
+	cfg := s.pool.Config()
+	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = n, 0, 0
+	cfg.ConnConfig.DefaultQueryExecMode = s.mode
+	return pgxpool.NewWithConfig(context.Background(), cfg)
+}
+
+// Open opens a pool of its own and makes a store on it; Close closes both. It fails if the
+// server does not answer. Errors never show the password.
+func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
+	poolConfig, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// pgx says what it could not read, and hides the password in it.
+		return nil, fmt.Errorf("open PostgreSQL: %w", err)
+	}
+	if poolConfig.ConnConfig.ConnectTimeout == 0 {
+		poolConfig.ConnConfig.ConnectTimeout = 10 * time.Second
+	}
+	if mode := poolConfig.ConnConfig.DefaultQueryExecMode; mode == pgx.QueryExecModeCacheStatement {
+		poolConfig.ConnConfig.DefaultQueryExecMode = poolerProof(poolConfig.ConnConfig)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
+	if err != nil {
+		return nil, fmt.Errorf("open PostgreSQL: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("open PostgreSQL at %s: %w", poolConfig.ConnConfig.Host, err)
+	}
+	s, err := New(pool, cfg)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	s.opened = true
+	return s, nil
+}
+
+// Close ends the store's own connections, and the pool if Open opened it. It waits for calls
+// that are under way.
+func (s *Store) Close() error {
+	if s.own == nil {
+		return errors.New("postgres: close of a store that New did not make")
+	}
+	s.renewal.Close()
+	s.own.Close()
+	if s.opened {
+		s.pool.Close()
+	}
+	return nil
+}
+
+var (
+	_ pacht.Store    = (*Store)(nil)
+	_ pacht.Migrator = (*Store)(nil)
+)
