@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,9 +83,7 @@ type batchResult struct {
 	Stored     int64         `json:"stored"`
 	Duplicates int64         `json:"duplicates"`
 	Refused    int64         `json:"refused"`
-	Errors     []refusedLine `json:"errors"` // the first of them
-
-	first error
+	Errors     []refusedLine `json:"errors"` // at most 100 of them, in order
 }
 
 type refusedLine struct {
@@ -95,9 +94,6 @@ type refusedLine struct {
 func (r *batchResult) refuse(at int64, err error) {
 	const most = 100
 	r.Refused++
-	if r.first == nil {
-		r.first = err
-	}
 	if len(r.Errors) < most {
 		r.Errors = append(r.Errors, refusedLine{at, err.Error()})
 	}
@@ -111,6 +107,7 @@ func enqueueBatch(cmd *cobra.Command, g *globals) error {
 	defer db.Close()
 	r := batchResult{Errors: []refusedLine{}}
 	err = r.read(cmd.Context(), db, cmd.InOrStdin())
+	slices.SortFunc(r.Errors, func(a, b refusedLine) int { return int(a.Line - b.Line) })
 	if g.json {
 		if printErr := printJSON(cmd, r); printErr != nil {
 			return errors.Join(err, printErr)
@@ -125,8 +122,7 @@ func enqueueBatch(cmd *cobra.Command, g *globals) error {
 		return err
 	}
 	if r.Refused > 0 {
-		// The wrapped error decides the exit code.
-		return fmt.Errorf("%s refused; the first: %w", plural(r.Refused, "line was", "lines were"), r.first)
+		return fmt.Errorf("%s refused", plural(r.Refused, "line was", "lines were"))
 	}
 	return nil
 }

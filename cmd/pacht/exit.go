@@ -18,7 +18,8 @@ const (
 
 const exitHelp = `Exit codes:
   0  done
-  1  failed, or something was found: a bad verdict of doctor, handlers that did not end
+  1  failed, or something was found: a bad verdict of doctor, handlers that did not end,
+     refused lines of a batch
   2  the command line or a value in it is not allowed; nothing was done
   3  refused: no such job, not in this status, lease lost, key used for other content,
      row locked; nothing was changed

@@ -29,7 +29,7 @@ func actCommand(g *globals, use, short, long string, do func(ctx context.Context
 	c := &cobra.Command{
 		Use:   use + " ID --by NAME --reason TEXT",
 		Short: short,
-		Long:  long + "\n\nJSON: {id, act, status, token}: the status it has now, and the token that fenced the act, if one did.",
+		Long:  long + "\n\nJSON: {id, act, status, token}: the status it has now, and the token that fenced the act.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := pacht.ParseID(args[0])

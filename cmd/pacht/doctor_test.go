@@ -1,0 +1,200 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+)
+
+// visit runs doctor and answers its verdicts by key.
+func (s *shell) visit(code int, flags ...string) map[string]verdict {
+	s.t.Helper()
+	var d diagnosis
+	s.document(&d, code, append([]string{"doctor"}, flags...)...)
+	if d.OK != (code == exitOK) {
+		s.t.Errorf("ok is %v, and the exit code %d", d.OK, code)
+	}
+	verdicts := map[string]verdict{}
+	for _, f := range append(d.Questions, d.More...) {
+		verdicts[f.Key] = f.Verdict
+	}
+	if len(d.Questions) != 6 {
+		s.t.Errorf("%d questions", len(d.Questions))
+	}
+	return verdicts
+}
+
+func (s *shell) verdicts(got map[string]verdict, want map[string]verdict) {
+	s.t.Helper()
+	for key, v := range want {
+		if got[key] != v {
+			s.t.Errorf("%s: %q, want %q", key, got[key], v)
+		}
+	}
+}
+
+func TestDoctorOfAnEmptyDatabaseSaysThatThereIsNotEnoughData(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *shell) {
+		s.verdicts(s.visit(exitOK), map[string]verdict{
+			"claim_atomic": good, "ttl_longer": unclear, "long_renew": unclear, "watcher_runs": unclear, "owner_recorded": unclear,
+			"attempt_kept": unclear, "schema": good, "rules": good, "clock_skew": good, "unserved": good, "parked": good, "workers": unclear,
+		})
+		out := s.ok("doctor")
+		for _, want := range []string{"UPDATE", "not enough data", "no bad verdict"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in\n%s", want, out)
+			}
+		}
+	})
+}
+
+func TestDoctorFindsAHealthyFleetGood(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *shell) {
+		if r := s.feed(strings.Repeat(`{"kind":"k"}`+"\n", enoughLeases), "enqueue", "--batch"); r.code != exitOK {
+			t.Fatal(r)
+		}
+		long := s.enqueue("long", "--ttl", "400ms")
+		w := s.work(s.script(`test $PACHT_KIND = k && exit 0; while ! test -e go; do sleep 0.05; done`), "--kind", "k", "--kind", "long", "--queue", "default=4")
+		db := s.store()
+		until(t, "all short ones are done, and the long one is renewed", func() bool {
+			left, err := db.Jobs(t.Context(), pacht.Filter{Status: pacht.Pending})
+			j := jobOf(t, db, long)
+			return err == nil && len(left) == 0 && j.Status == pacht.Processing && j.LeaseUntil.Sub(j.ClaimedAt) > 2*j.TTL
+		})
+		s.verdicts(s.visit(exitOK), map[string]verdict{
+			"claim_atomic": good, "ttl_longer": good, "long_renew": good, "watcher_runs": good, "owner_recorded": good,
+			"attempt_kept": good, "rules": good, "unserved": good, "workers": good,
+		})
+		w.signal(syscall.SIGTERM)
+		if err := os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.ends()
+	})
+}
+
+func TestDoctorFindsHeldLeasesThatNobodyRenewsOrWatches(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *shell) {
+		id := s.enqueue("k", "--ttl", "100ms")
+		s.claim(id)
+		db := s.store()
+		until(t, "the lease ends", func() bool {
+			now, err := db.Now(t.Context())
+			return err == nil && now.After(jobOf(t, db, id).LeaseUntil)
+		})
+		s.verdicts(s.visit(exitFailed), map[string]verdict{"long_renew": bad, "watcher_runs": bad, "owner_recorded": good, "attempt_kept": good})
+		if r := s.run("doctor"); !strings.Contains(r.out, "BAD") || !strings.Contains(r.out, "job "+id) || !strings.Contains(r.out, "somebody") {
+			t.Errorf("%s", r.out)
+		}
+		watcher := s.start("watch", "--period", "50ms")
+		attempts(t, db, id, 1)
+		watcher.stop()
+		s.verdicts(s.visit(exitOK), map[string]verdict{"long_renew": unclear, "watcher_runs": good})
+	})
+}
+
+func TestDoctorFindsWorkThatOutranItsLease(t *testing.T) { // R7
+	t.Parallel()
+	s := migrated(t)
+	id := s.enqueue("k", "--ttl", "100ms")
+	j := s.claim(id)
+	db := s.store()
+	until(t, "the lease ends", func() bool {
+		now, err := db.Now(t.Context())
+		return err == nil && now.After(j.LeaseUntil)
+	})
+	if got, err := db.Settle(t.Context(), []pacht.Settlement{{Ref: j.Ref(), Outcome: pacht.OutcomeCompleted}}); err != nil || !got[0].Late {
+		t.Fatal(got, err)
+	}
+	s.verdicts(s.visit(exitFailed), map[string]verdict{"ttl_longer": bad})
+}
+
+// Hand-made damage: each is found, and named with its rule and job.
+func TestDoctorListsViolationsOfTheRules(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule, key, statement string
+	}{
+		{"R4", "attempt_kept", `DELETE FROM pacht_attempts WHERE token = 1`},
+		{"R1", "claim_atomic", `DELETE FROM pacht_jobs`},
+		{"R5", "attempt_kept", `UPDATE pacht_attempts SET attempt = 7 WHERE token = 1`},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			s := migrated(t)
+			id := s.enqueue("k")
+			s.claim(id)
+			s.ok(ann("jobs", "release", id)...)
+			s.sql(c.statement)
+			var d diagnosis
+			s.document(&d, exitFailed, "doctor")
+			found := false
+			for _, v := range d.Violations {
+				found = found || v.Rule == c.rule && v.Job.String() == id
+			}
+			if !found {
+				t.Errorf("violations: %+v", d.Violations)
+			}
+			s.verdicts(s.visit(exitFailed), map[string]verdict{"rules": bad, c.key: bad})
+			s.verdicts(s.visit(exitOK, "--skip-check"), map[string]verdict{"rules": unclear})
+		})
+	}
+}
+
+func TestDoctorFindsDueJobsThatNoWorkerTakesAndParkedOnes(t *testing.T) { // S083
+	t.Parallel()
+	s := migrated(t)
+	id := s.enqueue("orphan", "--queue", "q")
+	s.verdicts(s.visit(exitOK), map[string]verdict{"unserved": look, "parked": good})
+	s.sql(`UPDATE pacht_leases SET run_at = run_at - 3600000`)
+	s.sql(`UPDATE pacht_jobs SET run_at = run_at - 3600000, created_at = created_at - 3600000`)
+	s.verdicts(s.visit(exitFailed), map[string]verdict{"unserved": bad})
+	if r := s.run("doctor"); !strings.Contains(r.out, "queue q, kind orphan: 1 job") {
+		t.Errorf("%s", r.out)
+	}
+	j := s.claim(id)
+	if _, err := s.store().Settle(t.Context(), []pacht.Settlement{{Ref: j.Ref(), Outcome: pacht.OutcomeUnknown}}); err != nil {
+		t.Fatal(err)
+	}
+	s.verdicts(s.visit(exitOK), map[string]verdict{"unserved": good, "parked": look})
+}
+
+func TestDoctorMeasuresTheSkewOfTheClocks(t *testing.T) {
+	for _, c := range []struct {
+		skew, trip time.Duration
+		want       verdict
+	}{
+		{time.Second, time.Millisecond, good}, {-time.Minute, time.Millisecond, bad}, {time.Minute, time.Millisecond, bad},
+		{10 * time.Second, 20 * time.Second, good}, // it may all be the way there and back
+	} {
+		v := vitals{skew: c.skew, roundTrip: c.trip}
+		if got := v.clocks(); got.Verdict != c.want || got.Figures["skew_ns"] != c.skew {
+			t.Errorf("%s: %+v, want %s", c.skew, got, c.want)
+		}
+	}
+}
+
+func TestSilentWorkersAreShown(t *testing.T) {
+	now := time.Now()
+	v := vitals{now: now, workers: []pacht.WorkerInfo{
+		{Owner: "a", BeatAt: now, BeatEvery: time.Second},
+		{Owner: "b", BeatAt: now.Add(-time.Minute), BeatEvery: time.Second},
+		{Owner: "c", BeatAt: now.Add(-time.Minute), BeatEvery: time.Second, StoppedAt: now},
+	}}
+	f := v.workersLive()
+	if f.Verdict != look || f.Figures["running"] != 1 || f.Figures["silent"] != 1 {
+		t.Errorf("%+v", f)
+	}
+	if got := fmt.Sprint(workerState(v.workers[0], now), workerState(v.workers[1], now), workerState(v.workers[2], now)); got != "runningsilentstopped" {
+		t.Errorf("%s", got)
+	}
+}
