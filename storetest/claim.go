@@ -115,6 +115,7 @@ func claimCases(g *group) {
 		}
 	})
 	g.run("a request out of bounds is refused with the bound named", claimBounds)
+	g.alone("R1/limits hold under the worst plans that the planner can choose", badPlans)
 	g.run("R4/a claim whose answer was lost is found by its owner", claimHeldBy)
 	g.run("S082, S024/rows that no rule allows are refused by the database", impossibleRows)
 }
@@ -253,4 +254,31 @@ func impossibleRows(c *kase) {
 		c.same("the row", c.lease(try.id), before)
 	}
 	c.same("claimed", len(c.claim("b", 10)), 1)
+}
+
+// badPlans: some ways to write a claim took 21 rows for a limit of 2 under a nested loop.
+func badPlans(c *kase) {
+	if c.ForceBadPlans != nil {
+		c.Store = c.ForceBadPlans(c.T)
+	}
+	c.many(60)
+	want := 0
+	for range 10 {
+		got := c.claim("a", 2)
+		want += 2
+		c.same("claimed", len(got), 2)
+		c.same("rows", c.query("SELECT count(*) FROM {leases} WHERE status = 'Processing'")[0], fmt.Sprint(want))
+		c.close(got[0].Ref(), pacht.OutcomeCompleted)
+		want--
+	}
+	c.same("claimed by id", c.claimID("b", c.one()).Attempt, 1)
+	c.age(2 * pacht.DefaultTTL)
+	pass, err := c.Store.Expire(c.ctx, pacht.ExpireRequest{By: "w", Limit: 3, Period: time.Minute, Force: true})
+	c.must(err)
+	c.same("expired", len(pass.Expired), 3)
+	c.same("history", c.query("SELECT count(*) FROM {attempts} WHERE outcome = 'Expired'")[0], "3")
+	n, err := c.Store.Prune(c.ctx, pacht.PruneRequest{Status: pacht.Completed, Limit: 4})
+	c.must(err)
+	c.same("pruned", n, 4)
+	c.same("jobs", c.query("SELECT count(*) FROM {jobs}")[0], "57")
 }

@@ -69,6 +69,10 @@ func Run(t *testing.T, open func(t *testing.T) Backend) {
 		{"transaction", txCases},
 		{"operator", operatorCases},
 		{"race", raceCases},
+		{"prune", pruneCases},
+		{"reader", readerCases},
+		{"schema", schemaCases},
+		{"model", modelCases},
 	}
 	for _, each := range groups {
 		t.Run(each.name, func(t *testing.T) {
