@@ -174,6 +174,8 @@ func (w *Worker) start(ctx context.Context) (run context.Context, end func(), er
 	if err := w.awaitSchema(run); err != nil {
 		return run, end, err
 	}
+	// The first renewal must not have to wait for its connection: it is opened before any claim.
+	w.renew([]pacht.Ref{{}}, nil, callTimeout)
 	keepers.Go(w.renewLoop)
 	keepers.Go(w.deposeLoop)
 	keepers.Go(w.settler.run)
