@@ -7,7 +7,7 @@ jobs AS (
     UPDATE pacht.jobs SET created_at = created_at - d, run_at = run_at - d FROM by
 ),
 leases AS (
-    UPDATE pacht.leases SET run_at = run_at - d, claimed_at = claimed_at - d, lease_until = lease_until - d FROM by
+    UPDATE pacht.leases SET run_at = run_at - d, claimed_at = claimed_at - d, lease_until = lease_until - d, rev = rev + 1 FROM by
 ),
 attempts AS (
     UPDATE pacht.attempts SET claimed_at = claimed_at - d, ended_at = ended_at - d, next_run_at = next_run_at - d FROM by

@@ -10,7 +10,7 @@ AS $textbook$
 DECLARE
     -- Not now(): that stands still in a transaction and while the row's lock is waited for.
     moment  timestamptz := clock_timestamp();
-    expired boolean := OLD.status = 'Processing' AND OLD.lease_until < moment;
+    expired boolean := OLD.status = 'Processing' AND OLD.lease_until <= moment;
     ending  text;
     next    text := 'Pending';
     due     timestamptz := OLD.run_at;

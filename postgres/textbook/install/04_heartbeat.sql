@@ -15,7 +15,7 @@ BEGIN
         END IF;
         RETURN NEW;
     END IF;
-    IF OLD.lease_until < clock_timestamp() THEN
+    IF OLD.lease_until <= clock_timestamp() THEN
         RETURN NULL;
     END IF;
     PERFORM pacht.textbook_fits(OLD.job_id, NEW.lease_owner, NEW.lease_until);

@@ -22,7 +22,7 @@ BEGIN
         RETURNING l.job_id
     )
     INSERT INTO pacht.attempts (job_id, token, attempt, owner, claimed_at, ended_at, late, outcome, next_status)
-    SELECT h.job_id, h.token, h.attempt, h.lease_owner, h.claimed_at, clock_timestamp(), h.lease_until < clock_timestamp(), 'Completed', 'Completed'
+    SELECT h.job_id, h.token, h.attempt, h.lease_owner, h.claimed_at, clock_timestamp(), h.lease_until <= clock_timestamp(), 'Completed', 'Completed'
     FROM held AS h
     JOIN gone AS g ON g.job_id = h.job_id;
     IF NOT FOUND THEN
