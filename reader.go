@@ -96,7 +96,8 @@ type WatchInfo struct {
 	NextAt   time.Time     `json:"next_at,omitzero"`
 }
 
-// LeaseStats is what the newest closed leases of one kind say about its TTL.
+// LeaseStats is what the newest closed leases of one kind say about its TTL. Expired ones are
+// counted and not measured: they last as long as they were left alone.
 type LeaseStats struct {
 	Kind   string        `json:"kind"`
 	Leases int64         `json:"leases"`

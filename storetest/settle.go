@@ -168,7 +168,9 @@ func settleMatrix(c *kase) {
 	}
 	var batch []pacht.Settlement
 	for i, p := range plan {
-		plan[i].runAt = c.job(ids[i]).RunAt
+		if p.ending.Outcome == pacht.OutcomeReleased {
+			plan[i].runAt = c.job(ids[i]).RunAt
+		}
 		if p.ending.Outcome != pacht.OutcomeExpired {
 			p.ending.Ref = pacht.Ref{Job: ids[i], Token: 5}
 			batch = append(batch, p.ending)

@@ -1,11 +1,12 @@
 -- How long the newest closed leases were held, by kind, beside their TTL. Leases that an actor
--- took and closed in one statement were never held, and are left out.
+-- took and closed in one statement were never held, and are left out; expired ones are counted
+-- and not measured: they last exactly as long as they were left alone.
 -- ?1 how many
 WITH closed AS (
     SELECT
         j.kind,
         j.ttl_ms,
-        a.ended_at - a.claimed_at AS held,
+        CASE WHEN a.outcome <> 'Expired' THEN a.ended_at - a.claimed_at END AS held,
         a.late,
         a.outcome = 'Expired' AS expired
     FROM (
@@ -19,19 +20,19 @@ WITH closed AS (
 ), ranked AS (
     SELECT
         kind, ttl_ms, held, late, expired,
-        row_number() OVER (PARTITION BY kind ORDER BY held) AS place,
-        count(*) OVER (PARTITION BY kind) AS leases
+        row_number() OVER (PARTITION BY kind ORDER BY held NULLS LAST) AS place,
+        count(held) OVER (PARTITION BY kind) AS measured
     FROM closed
 )
 SELECT
     kind,
     count(*) AS leases,
-    max(CASE WHEN place = (leases + 1) / 2 THEN held END) AS p50,
-    max(CASE WHEN place = (leases * 99 + 99) / 100 THEN held END) AS p99,
-    max(held) AS longest,
+    coalesce(max(CASE WHEN place = (measured + 1) / 2 THEN held END), 0) AS p50,
+    coalesce(max(CASE WHEN place = (measured * 99 + 99) / 100 THEN held END), 0) AS p99,
+    coalesce(max(held), 0) AS longest,
     min(ttl_ms) AS min_ttl,
-    sum(held > ttl_ms) AS longer_than_ttl,
-    sum(held > ttl_ms AND NOT late AND NOT expired) AS renewed,
+    coalesce(sum(held > ttl_ms), 0) AS longer_than_ttl,
+    coalesce(sum(held > ttl_ms AND NOT late), 0) AS renewed,
     sum(expired) AS expired,
     sum(late) AS late
 FROM ranked
