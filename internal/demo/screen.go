@@ -73,20 +73,28 @@ func (s *screen) event(format string, args ...any) {
 // progress shows how far the run has come: plain lines at most each second, and only if
 // something has changed.
 func (s *screen) progress(total int, t payments.Tally) {
-	counts := fmt.Sprintf("pending %s  processing %s  completed %s  expired leases %s  late writes refused %s",
-		thousands(t.Pending), thousands(t.Processing), thousands(t.Completed), thousands(t.Expired), thousands(t.RefusedLate))
+	const long = "pending %s  processing %s  completed %s  expired leases %s  late writes refused %s"
+	const short = "pending %s processing %s completed %s expired %s refused %s"
+	counts := func(format string) string {
+		return fmt.Sprintf(format, thousands(t.Pending), thousands(t.Processing), thousands(t.Completed), thousands(t.Expired), thousands(t.RefusedLate))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.width > 0 {
-		const cells = 12
+		const cells = 8
 		full := int(t.Completed * cells / int64(total))
+		bar := "[" + strings.Repeat("#", full) + strings.Repeat("-", cells-full) + "] "
+		said := s.at() + "  " + bar + counts(long)
+		if len(said) >= s.width {
+			said = bar + counts(short)
+		}
 		s.clear()
-		s.draw(fmt.Sprintf("%s  [%s%s] %s", s.at(), strings.Repeat("#", full), strings.Repeat("-", cells-full), counts))
+		s.draw(said)
 		return
 	}
-	if counts != s.plain && (s.plain == "" || s.said.Elapsed() >= time.Second) {
-		s.plain, s.said = counts, clock.Now()
-		fmt.Fprintf(s.out, "%s  %s\n", s.at(), counts)
+	if said := counts(long); said != s.plain && (s.plain == "" || s.said.Elapsed() >= time.Second) {
+		s.plain, s.said = said, clock.Now()
+		fmt.Fprintf(s.out, "%s  %s\n", s.at(), said)
 	}
 }
 
