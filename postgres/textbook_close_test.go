@@ -28,20 +28,34 @@ func TestTextbookResetClosesAsTheRuleSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := byHand(t)
 			h.tampered = true // rows without the ledger that led to them
-			facts := map[pacht.ID]pacht.JobInfo{}
-			for attempt := 1; attempt <= 3; attempt++ {
-				for crashes := range 8 {
+			var jobs []pacht.NewJob
+			var attempts, crashCounts []int32
+			var cancels []bool
+			for attempt := range int32(3) {
+				for crashes := range int32(8) {
 					for _, policy := range []pacht.CrashPolicy{pacht.CrashRetry, pacht.CrashHold} {
 						for _, cancel := range []bool{false, true} {
-							id := h.claimed("a", pacht.MaxAttempts(3), pacht.MaxCrashes(8), pacht.TTL(40*time.Second), pacht.OnCrash(policy))
-							h.sql(`UPDATE pacht.leases SET rev = rev + 1, token = 5, attempt = $2, crashes = $3, cancel_requested = $4,
-								claimed_at = now() - interval '1 hour', lease_until = now() + $5::interval WHERE job_id = $1`, id, attempt, crashes, cancel, c.left)
-							facts[id] = h.job(id)
+							jobs = append(jobs, pacht.New(charge{}, pacht.MaxAttempts(3), pacht.MaxCrashes(8), pacht.TTL(40*time.Second), pacht.OnCrash(policy)))
+							attempts, crashCounts, cancels = append(attempts, attempt+1), append(crashCounts, crashes), append(cancels, cancel)
 						}
 					}
 				}
 			}
+			answers, err := h.store.Enqueue(t.Context(), jobs)
+			h.must(err)
+			var ids []int64
+			for _, a := range answers {
+				h.must(a.Err)
+				ids = append(ids, int64(a.ID))
+			}
+			h.same("claims", h.sql(`UPDATE payment_jobs SET status = 'Processing', lease_owner = 'a', lease_until = now() + interval '1 hour'`), int64(len(ids)))
+			h.sql(`UPDATE pacht.leases AS l SET rev = rev + 1, token = 5, attempt = f.attempt, crashes = f.crashes, cancel_requested = f.cancel,
+				claimed_at = now() - interval '1 hour', lease_until = now() + $5::interval
+				FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::boolean[]) AS f (job_id, attempt, crashes, cancel)
+				WHERE l.job_id = f.job_id`, ids, attempts, crashCounts, cancels, c.left)
+			facts := h.jobs()
 			h.sql(c.sql)
+			after := h.jobs()
 			for id, before := range facts {
 				next := pacht.Next(before.Facts(), pacht.Settlement{Outcome: c.outcome})
 				what := fmt.Sprintf("%+v", before.Facts())
@@ -50,7 +64,7 @@ func TestTextbookResetClosesAsTheRuleSays(t *testing.T) {
 				if len(list) != 1 {
 					t.Fatalf("%s: ledger %+v", what, list)
 				}
-				a, j := list[0], h.job(id)
+				a, j := list[0], after[id]
 				h.same(what+": ledger", fmt.Sprint(a.Token, a.Attempt, a.Owner, a.Late, a.Outcome, a.NextStatus, a.ClaimedAt.Equal(before.ClaimedAt)),
 					fmt.Sprint(pacht.Token(5), before.Attempt, "a", false, c.outcome, next.Status, true))
 				h.same(what+": status, token", fmt.Sprint(j.Status, j.Token), fmt.Sprint(next.Status, pacht.Token(5)))
@@ -74,11 +88,22 @@ func TestTextbookResetClosesAsTheRuleSays(t *testing.T) {
 	}
 }
 
+// jobs is all jobs by their id.
+func (h *hand) jobs() map[pacht.ID]pacht.JobInfo {
+	h.Helper()
+	list, err := h.store.Jobs(h.Context(), pacht.Filter{Limit: 1000})
+	h.must(err)
+	jobs := map[pacht.ID]pacht.JobInfo{}
+	for _, j := range list {
+		jobs[j.ID] = j
+	}
+	return jobs
+}
+
 func TestTextbookReleaseBearsTheUsersName(t *testing.T) {
 	h := byHand(t)
 	released, expired := h.claimed("a"), h.expired()
-	h.sql(handHeartbeat, released, "a") // zero rows: it has expired as well
-	h.same("claim again", h.sql(handClaim, released, "a"), int64(1))
+	h.same("claim again, since it has expired as well", h.sql(handClaim, released, "a"), int64(1))
 	h.same("release", h.sql(handRelease, released), int64(1))
 	h.same("reset", h.sql(handReset, expired), int64(1))
 	audit, err := h.store.Audit(t.Context(), released)

@@ -19,6 +19,7 @@ import (
 )
 
 func TestTextbookInstallsInAnySchemaAndGoesAwayWhole(t *testing.T) {
+	t.Parallel()
 	const schema = `Pay-B "x" 'y'`
 	h := &hand{T: t, url: pgtest.Database(t)}
 	h.store = openStore(t, h.url, schema)
@@ -67,6 +68,7 @@ func TestTextbookInstallsInAnySchemaAndGoesAwayWhole(t *testing.T) {
 }
 
 func TestTextbookLeavesAPaymentJobsOfSomebodyElseAlone(t *testing.T) {
+	t.Parallel()
 	h := &hand{T: t, url: pgtest.Database(t)}
 	h.store = openStore(t, h.url, "pacht")
 	h.conn = h.session()
@@ -130,7 +132,8 @@ func TestTextbookInstallWaitsForAnOpenTransactionWithoutStallingOthers(t *testin
 	go func() { installed <- h.store.InstallTextbook(t.Context()) }()
 	watcher := h.session()
 	waiting := func() (n int) {
-		h.must(watcher.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'pacht.leases'::regclass`).Scan(&n))
+		h.must(watcher.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'pacht.leases'::regclass
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&n))
 		return n
 	}
 	for deadline := time.Now().Add(20 * time.Second); waiting() == 0; {

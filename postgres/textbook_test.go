@@ -42,6 +42,7 @@ type hand struct {
 
 func byHand(t *testing.T) *hand {
 	t.Helper()
+	t.Parallel()
 	h := &hand{T: t, url: pgtest.Database(t)}
 	h.store = openStore(t, h.url, "pacht")
 	h.must(h.store.InstallTextbook(t.Context()))
