@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"net/url"
+	"strings"
 )
 
 // dataSource is the connection string. All pragmas stand in it, because a pool opens
@@ -124,7 +125,7 @@ func (t *turnTx) end() {
 }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
-	err = c.patiently(ctx, func() (err error) {
+	err = c.patiently(ctx, query, func() (err error) {
 		res, err = c.driverConn.ExecContext(ctx, query, args)
 		return err
 	})
@@ -132,7 +133,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
-	err = c.patiently(ctx, func() (err error) {
+	err = c.patiently(ctx, query, func() (err error) {
 		rows, err = c.driverConn.QueryContext(ctx, query, args)
 		return err
 	})
@@ -140,23 +141,37 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (st driver.Stmt, err error) {
-	err = c.patiently(ctx, func() (err error) {
+	err = c.patiently(ctx, query, func() (err error) {
 		st, err = c.driverConn.PrepareContext(ctx, query)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &stmt{driverStmt: st.(driverStmt), conn: c}, nil
+	return &stmt{driverStmt: st.(driverStmt), conn: c, query: query}, nil
 }
 
 // patiently repeats a single statement while the file is busy. Inside a transaction it does
-// not: there the lock is held, or the transaction has to be begun anew.
-func (c *conn) patiently(ctx context.Context, do func() error) error {
-	if c.inTx {
-		return do()
+// not: there the lock is held, or the transaction has to be begun anew. Nor does it repeat a
+// script: its first statements may have been carried out.
+func (c *conn) patiently(ctx context.Context, query string, do func() error) error {
+	err := do()
+	if !isBusy(err) || c.inTx || isScript(query) {
+		return err
+	}
+	if c.turns {
+		if err := c.lock.refuseOwn(); err != nil {
+			return err
+		}
 	}
 	return c.lock.whileBusy(ctx, do)
+}
+
+// isScript says whether there may be more than one statement; a semicolon within a literal
+// makes it say so too, which is the safe side.
+func isScript(query string) bool {
+	_, rest, found := strings.Cut(query, ";")
+	return found && strings.TrimSpace(rest) != ""
 }
 
 type driverStmt interface {
@@ -167,11 +182,12 @@ type driverStmt interface {
 
 type stmt struct {
 	driverStmt
-	conn *conn
+	conn  *conn
+	query string
 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
-	err = s.conn.patiently(ctx, func() (err error) {
+	err = s.conn.patiently(ctx, s.query, func() (err error) {
 		res, err = s.driverStmt.ExecContext(ctx, args)
 		return err
 	})
@@ -179,7 +195,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res d
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
-	err = s.conn.patiently(ctx, func() (err error) {
+	err = s.conn.patiently(ctx, s.query, func() (err error) {
 		rows, err = s.driverStmt.QueryContext(ctx, args)
 		return err
 	})

@@ -121,9 +121,6 @@ func (l *fileLock) whileBusy(ctx context.Context, do func() error) error {
 	if !isBusy(err) {
 		return err
 	}
-	if err := l.refuseOwn(); err != nil {
-		return err
-	}
 	for start := clock.Now(); isBusy(err); err = do() {
 		if start.Elapsed() > l.wait {
 			return l.tooLong()

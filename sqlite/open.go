@@ -156,7 +156,9 @@ func (s *Store) connect() error {
 
 // DB is for the caller's business tables: connections with the same settings as the store's
 // own. Its transactions begin IMMEDIATE and queue for the file's write lock with the store's
-// writes; give them to Tx, and keep them short.
+// writes; give them to Tx, and keep them short. A single statement outside a transaction waits
+// while another process writes; a script of several belongs in a transaction, or it may meet a
+// busy file in the middle.
 func (s *Store) DB() *sql.DB { return s.db }
 
 // Close ends the writer and closes all connections, DB() included. Calls that are still

@@ -235,3 +235,22 @@ func TestTwoPrefixesInOneFileDoNotSeeEachOther(t *testing.T) {
 		mustCheck(t, s)
 	}
 }
+
+// A script that met a busy file in its middle and was repeated would do its beginning twice.
+func TestAScriptIsNotRepeatedWhenTheFileIsBusy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pacht.db")
+	s := openStore(t, path, Config{}, true)
+	c := startChild(t, "hold the lock", path)
+	for query, repeated := range map[string]bool{
+		"CREATE TABLE a (x); INSERT INTO a VALUES (1)": false,
+		"CREATE TABLE b (x);":                          true,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		_, err := s.DB().ExecContext(ctx, query)
+		cancel()
+		if waited := errors.Is(err, context.DeadlineExceeded); waited != repeated || err == nil {
+			t.Errorf("%q: %v; waited %v, want %v", query, err, waited, repeated)
+		}
+	}
+	c.kill()
+}

@@ -66,7 +66,7 @@ func (s *Store) Audit(ctx context.Context, id pacht.ID) (list []pacht.AuditEntry
 
 // LeaseStats implements pacht.Reader.
 func (s *Store) LeaseStats(ctx context.Context, n int) (list []pacht.LeaseStats, err error) {
-	err = s.reading(ctx, "lease statistics", s.sql.LeaseStats, []any{n}, func(rows *sql.Rows) error {
+	err = s.reading(ctx, "lease statistics", s.sql.LeaseStats, []any{max(n, 0)}, func(rows *sql.Rows) error {
 		var l pacht.LeaseStats
 		var p50, p99, longest, ttl int64
 		if err := rows.Scan(&l.Kind, &l.Leases, &p50, &p99, &longest, &ttl, &l.LongerThanTTL, &l.Renewed, &l.Expired, &l.Late); err != nil {
