@@ -25,16 +25,16 @@
 // Each closed lease is one row of the ledger, written from the locked lease row in the same
 // statement: who held it, from when to when, how it ended, what followed.
 //
-//	            enqueue
-//	               |
-//	               v    claim: one UPDATE, token + 1, attempt + 1
-//	   +------> Pending ------------------------------> Processing <--+ renew
-//	   |           ^                                     |  |  |  |___|
-//	   |           |  fail, snooze, release, expire      |  |  |
-//	   |           +-------------------------------------+  |  +--> Completed
-//	   |                                                    |  +--> Dead, Cancelled
-//	   |  retry by hand     unknown, expire at a cap        |
-//	   +----------------- Stuck <---------------------------+
+//	         enqueue
+//	            |
+//	            v    claim: one UPDATE, token + 1, attempt + 1
+//	+------> Pending ------------------------------> Processing <--+ renew
+//	|           ^                                     |  |  |  |___|
+//	|           |  fail, snooze, release, expire      |  |  |
+//	|           +-------------------------------------+  |  +--> Completed
+//	|                                                    |  +--> Dead, Cancelled
+//	|  retry by hand     unknown, expire at a cap        |
+//	+----------------- Stuck <---------------------------+
 //
 // # Where to read on
 //
