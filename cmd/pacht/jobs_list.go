@@ -19,7 +19,7 @@ func jobsListCommand(g *globals) *cobra.Command {
 		Long: `List jobs, newest first. Unfinished, Dead and Cancelled ones are found fast whatever the
 history; a kind or queue that is rare among millions of Completed ones is not.
 
-JSON: an array of {id, kind, queue, priority, metadata, status, attempt, max_attempts, crashes,
+JSON: an array of {id, kind, queue, priority, status, attempt, max_attempts, crashes,
 max_crashes, token, ttl_ns, crash_policy, created_at, run_at, lease_owner, claimed_at,
 lease_until, cancel_requested, finished_at}. Ids and tokens are strings; keys without a value
 are left out.`,

@@ -29,7 +29,7 @@ func jobsShowCommand(g *globals) *cobra.Command {
 		Long: `Show a job: its facts, a line why it does not run (or that it does), the steps it has
 reached, the whole history of its leases, outcomes that came too late, and acts by hand.
 
-JSON: what "jobs list" gives, and {args, why,
+JSON: what "jobs list" gives, and {args, metadata, why,
   steps: [{token, name, data, at}],
   attempts: [{job, token, attempt, owner, claimed_at, ended_at, late, outcome, next_status,
     next_run_at, error, output}],

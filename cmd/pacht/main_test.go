@@ -84,8 +84,20 @@ type result struct {
 
 func (s *shell) run(args ...string) result { s.t.Helper(); return s.feed("", args...) }
 
-// feed runs a command with something on its standard input.
+// feed runs a command to its end within this process, with something on its standard input.
+// What runs for long or gets signals is a real process: see start and real.
 func (s *shell) feed(in string, args ...string) result {
+	s.t.Helper()
+	var out, errs lockedBuffer
+	if args[0] != "--db" {
+		args = append([]string{"--db", s.url}, args...)
+	}
+	code := run(context.Background(), args, strings.NewReader(in), &out, &errs)
+	return result{code, out.String(), errs.String()}
+}
+
+// real runs a command to its end in a process of its own.
+func (s *shell) real(in string, args ...string) result {
 	s.t.Helper()
 	cmd := s.command(args...)
 	var out, errs bytes.Buffer

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -108,7 +107,7 @@ func TestBadInputIsRefusedNamingFieldValueAndBound(t *testing.T) {
 		{[]string{"db", `"mysql:..."`, "postgres://", "sqlite:FILE"}, []string{"--db", "mysql://root:s3cret@host/db", "jobs", "list"}},
 		{[]string{"db", `"pacht.db"`, "sqlite:FILE"}, []string{"--db", "pacht.db", "jobs", "list"}},
 	} {
-		r := s.inProcess(strings.Repeat("1", 3<<20), c.args...)
+		r := s.feed(strings.Repeat("1", 3<<20), c.args...)
 		if r.code != exitUsage || r.out != "" {
 			t.Errorf("pacht %.100q: exit code %d, want %d\n%.500s%.500s", c.args, r.code, exitUsage, r.out, r.err)
 		}
@@ -124,16 +123,6 @@ func TestBadInputIsRefusedNamingFieldValueAndBound(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(s.dir, "*")); len(left) > 0 {
 		t.Errorf("refused commands left %v behind", left)
 	}
-}
-
-// inProcess runs a command without a process of its own: for the many that end at once.
-func (s *shell) inProcess(in string, args ...string) result {
-	var out, errs lockedBuffer
-	if args[0] != "--db" {
-		args = append([]string{"--db", s.url}, args...)
-	}
-	code := run(context.Background(), args, strings.NewReader(in), &out, &errs)
-	return result{code, out.String(), errs.String()}
 }
 
 func TestDatabaseWithoutMigrationsSaysWhatToRunAndStaysUntouched(t *testing.T) {
@@ -201,7 +190,7 @@ func TestErrorsOfThePostgresURLShowNoPassword(t *testing.T) {
 		"postgres://ann:s3cret@127.0.0.1:1/db?schema=" + strings.Repeat("x", 100),
 		"s3cret:mysql://", "host=h password=s3cret",
 	} {
-		r := s.inProcess("", "--db", url, "jobs", "list")
+		r := s.feed("", "--db", url, "jobs", "list")
 		if r.code == exitOK || strings.Contains(r.err, "s3cret") && !strings.HasPrefix(url, "s3cret") || strings.Contains(r.err, "s3:cret") {
 			t.Errorf("%s: exit code %d: %s", url, r.code, r.err)
 		}
@@ -228,5 +217,25 @@ func TestExitCodeFollowsTheErrorBehindIt(t *testing.T) {
 		if got := exitCode(c.err); got != c.want {
 			t.Errorf("%v: %d, want %d", c.err, got, c.want)
 		}
+	}
+}
+
+// The process ends as run says, for each code, and finds its database by the environment.
+func TestProcessEndsWithTheCodeOfItsCommand(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	check := func(want int, args ...string) {
+		t.Helper()
+		if r := s.real("", args...); r.code != want {
+			t.Errorf("pacht %q: exit code %d, want %d\n%s%s", args, r.code, want, r.out, r.err)
+		}
+	}
+	check(exitSchema, "jobs", "list")
+	check(exitOK, "migrate", "up")
+	check(exitUsage, "jobs", "lst")
+	check(exitRefused, "jobs", "show", "1")
+	check(exitFailed, "--db", "sqlite:"+s.dir, "migrate", "up")
+	if r := s.real(`{"n":1}`, "enqueue", "k", "-"); r.code != exitOK || r.out != "job 1\n" {
+		t.Errorf("%+v", r)
 	}
 }

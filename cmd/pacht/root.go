@@ -90,7 +90,6 @@ Start with "pacht migrate up", then "pacht enqueue" and "pacht work".
 	root.PersistentFlags().StringVar(&g.db, "db", "",
 		"database: "+database.Forms+" (env PACHT_DB, default "+defaultDB+")")
 	root.PersistentFlags().BoolVar(&g.json, "json", false, "print data as JSON, one object or array")
-	root.InitDefaultCompletionCmd()
 	wrap(root, started)
 	return root
 }
