@@ -22,6 +22,17 @@ func readerCases(g *group) {
 		c.same("steps", c.steps(1<<40), "")
 	})
 	g.run("jobs are listed newest first, by every filter, without args", listFilters)
+	g.run("the view job_status says of every job what the store says", func(c *kase) {
+		for _, status := range pacht.Statuses {
+			j := c.in(status)
+			view := c.query("SELECT job_id, kind, queue, status, token, attempt, max_attempts, coalesce(lease_owner, ''), coalesce(last_outcome, '') FROM {job_status} WHERE job_id = %d", j.ID)
+			last := ""
+			if ledger := c.ledger(j.ID); len(ledger) > 0 {
+				last = string(ledger[len(ledger)-1].Outcome)
+			}
+			c.same("view", strings.Join(view, "\n"), fmt.Sprintf("%d|%s|%s|%s|%d|%d|%d|%s|%s", j.ID, j.Kind, j.Queue, j.Status, j.Token, j.Attempt, j.MaxAttempts, j.LeaseOwner, last))
+		}
+	})
 	g.run("lists are paged by id without a gap or a twin", func(c *kase) {
 		ids := c.many(23)
 		for _, j := range c.claim("a", 7) {
