@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync"
@@ -44,6 +43,8 @@ type writer struct {
 	urgent []*part // renewals: nothing may make them wait
 	normal []*part
 
+	groupTime time.Duration // see groupTime; tests give it more
+
 	// Of the goroutine alone.
 	conn      *sql.Conn
 	prepared  map[string]*sql.Stmt
@@ -77,7 +78,7 @@ type work struct {
 }
 
 func startWriter(s *Store) *writer {
-	w := &writer{store: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	w := &writer{store: s, wake: make(chan struct{}, 1), ended: make(chan struct{}), groupTime: groupTime}
 	w.ctx, w.quit = context.WithCancelCause(context.Background())
 	go w.loop()
 	return w
@@ -216,184 +217,4 @@ func answer(group []*part, err error) {
 		}
 		close(p.done)
 	}
-}
-
-// pause lets other processes at the file, if they seem to be there or may be.
-func (w *writer) pause(ctx context.Context) {
-	switch {
-	case w.isShared && w.shared.Elapsed() < sharedTime:
-		if w.committed.Elapsed() < longestNap {
-			_ = nap(ctx) // ended by close only, which the loop sees
-		}
-	case w.alone.Elapsed() > aloneTime:
-		if w.committed.Elapsed() < longestNap {
-			_ = clock.Sleep(ctx, longestNap+shortestNap)
-		}
-		w.alone = clock.Now()
-	}
-}
-
-// sawAnother notes a sign of another process on the file.
-func (w *writer) sawAnother() { w.isShared, w.shared = true, clock.Now() }
-
-// group takes the file's write lock and runs all parts that are waiting in one transaction.
-// It answers them and the error of the whole, if there is one.
-func (w *writer) group(ctx context.Context) ([]*part, error) {
-	if started, err := w.begin(ctx); !started {
-		if err == nil {
-			return nil, nil
-		}
-		// Nothing can be written now: whoever waits is told so, at once.
-		var group []*part
-		for p := w.next(); p != nil; p = w.next() {
-			group = append(group, p)
-		}
-		return group, err
-	}
-	group, err := w.runParts()
-	if err == nil {
-		if _, err = w.ExecContext(context.Background(), w.store.sql.Commit); err == nil {
-			w.committed = clock.Now()
-			return group, nil
-		}
-		err = writeError("commit", err, true)
-	}
-	// SQLite may have undone the transaction by itself; a new connection is safe either way.
-	w.disconnect()
-	return group, err
-}
-
-// begin waits in Go for the file's write lock, as long as anybody wants it.
-func (w *writer) begin(ctx context.Context) (bool, error) {
-	for w.waiting() {
-		if err := w.connect(ctx); err != nil {
-			return false, err
-		}
-		_, err := w.ExecContext(context.Background(), w.store.sql.Begin)
-		if err == nil {
-			return true, nil
-		}
-		if !isBusy(err) {
-			w.disconnect()
-			return false, writeError("begin", err, false)
-		}
-		w.sawAnother()
-		if nap(ctx) != nil {
-			return false, nil // closing: the loop answers the queue
-		}
-	}
-	return false, nil
-}
-
-// runParts runs what is waiting, and what comes meanwhile, for a bounded time.
-func (w *writer) runParts() ([]*part, error) {
-	var group []*part
-	if err := w.lookForOthers(); err != nil {
-		return nil, err
-	}
-	for start := clock.Now(); len(group) == 0 || start.Elapsed() < groupTime; {
-		p := w.next()
-		if p == nil {
-			break
-		}
-		group = append(group, p)
-		if err := w.runPart(p); err != nil {
-			return group, err
-		}
-	}
-	return group, nil
-}
-
-// runPart runs one part in a savepoint. An error that it answers is that of the group.
-func (w *writer) runPart(p *part) error {
-	ctx := context.Background() // once started, only the commit decides
-	if _, err := w.ExecContext(ctx, w.store.sql.Savepoint); err != nil {
-		return writeError(p.verb, err, false)
-	}
-	job := &work{runner: w}
-	_, err := one(ctx, w, w.store.sql.Now, nil, &job.now)
-	if err == nil {
-		err = p.run(ctx, job)
-	}
-	if err != nil {
-		p.err = writeError(p.verb, err, false)
-		// This fails if SQLite has undone the whole transaction, as on a full disk: then
-		// nothing of the group is left.
-		if _, undo := w.ExecContext(ctx, w.store.sql.SavepointUndo); undo != nil {
-			return p.err
-		}
-	}
-	if _, err := w.ExecContext(ctx, w.store.sql.SavepointRelease); err != nil {
-		return writeError(p.verb, err, false)
-	}
-	return nil
-}
-
-// lookForOthers reads whether another connection has committed since our last transaction,
-// and it was not one of this process's own.
-func (w *writer) lookForOthers() error {
-	var version int64
-	if _, err := one(context.Background(), w, w.store.sql.DataVersion, nil, &version); err != nil {
-		return writeError("begin", err, false)
-	}
-	lent := w.store.lock.lentSoFar()
-	if version != w.version && lent == w.lent && w.version != 0 {
-		w.sawAnother()
-	}
-	w.version, w.lent = version, lent
-	return nil
-}
-
-func (w *writer) connect(ctx context.Context) error {
-	if w.conn != nil {
-		return nil
-	}
-	conn, err := w.store.single.Conn(ctx)
-	if err != nil {
-		return openError(w.store.path, err)
-	}
-	w.conn, w.prepared, w.version = conn, map[string]*sql.Stmt{}, 0
-	return nil
-}
-
-// disconnect throws the connection away, and with it a transaction that may be open on it.
-func (w *writer) disconnect() {
-	if w.conn == nil {
-		return
-	}
-	for _, st := range w.prepared {
-		_ = st.Close() // of a connection that goes away
-	}
-	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn })
-	_ = w.conn.Close()
-	w.conn, w.prepared = nil, nil
-}
-
-// ExecContext runs a prepared statement on the writer's connection.
-func (w *writer) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	st, err := w.prepare(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	return st.ExecContext(ctx, args...)
-}
-
-// QueryContext runs a prepared statement on the writer's connection.
-func (w *writer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	st, err := w.prepare(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	return st.QueryContext(ctx, args...)
-}
-
-func (w *writer) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	if st := w.prepared[query]; st != nil {
-		return st, nil
-	}
-	st, err := w.conn.PrepareContext(ctx, query)
-	if err == nil {
-		w.prepared[query] = st
-	}
-	return st, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
@@ -17,6 +18,7 @@ import (
 // go when all of them wait: so they go into one transaction.
 func gather(t *testing.T, s *Store, parts int, fill func()) {
 	t.Helper()
+	s.writer.groupTime = time.Hour
 	tx := mustBegin(t, s)
 	fill()
 	eventually(t, "all parts wait", func() bool {
