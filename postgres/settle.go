@@ -73,6 +73,7 @@ func (s *Store) settle(ctx context.Context, batch []pacht.Settlement, which []in
 	}
 	closed := make([]bool, len(list))
 	err := s.again(ctx, true, fmt.Sprintf("settle %d leases", len(list)), func() error {
+		clear(closed) // what an earlier try said may have been undone, or its commit unanswered
 		_, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: s.sql.Settle, args: s.settleArgs(list), each: func(scan scanner) error {
 			var place int
 			var left int64
