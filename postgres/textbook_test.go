@@ -232,7 +232,7 @@ func TestTextbookTellsATakeOverFromAHeartbeat(t *testing.T) { // R1, R2, R7, R9
 	}
 }
 
-func TestTextbookHeartbeatInAnOldTransactionIsJudgedByTheClock(t *testing.T) { // R6, R7
+func TestTextbookInAnOldTransactionExpiryIsJudgedByTheClock(t *testing.T) { // R6, R7
 	h := byHand(t)
 	id := h.enqueue()
 	tx, err := h.session().Begin(t.Context()) // its now() stands still from here
@@ -246,7 +246,10 @@ func TestTextbookHeartbeatInAnOldTransactionIsJudgedByTheClock(t *testing.T) { /
 	tag, err := tx.Exec(t.Context(), handHeartbeatInTime, id, "a")
 	h.must(err)
 	h.same("rows of the heartbeat", tag.RowsAffected(), int64(0))
+	_, err = tx.Exec(t.Context(), handRelease, id)
+	h.must(err)
 	h.must(tx.Commit(t.Context()))
+	h.same("ledger", h.ledger(id), "1 Expired Pending by a")
 }
 
 // until waits for a query to answer true.
