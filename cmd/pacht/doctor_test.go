@@ -198,3 +198,29 @@ func TestSilentWorkersAreShown(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+func TestWatcherIsMissedOnlyWhereThereIsWork(t *testing.T) {
+	now := time.Now()
+	held := []pacht.Count{{Status: pacht.Processing, Jobs: 1}}
+	live := []pacht.WorkerInfo{{BeatAt: now, BeatEvery: time.Second}}
+	late := pacht.WatchInfo{PassedAt: now.Add(-time.Hour), NextAt: now.Add(-time.Minute), PassedBy: "w"}
+	inTime := pacht.WatchInfo{PassedAt: now.Add(-time.Hour), NextAt: now.Add(-time.Second), PassedBy: "w"}
+	for _, c := range []struct {
+		name string
+		v    vitals
+		want verdict
+	}{
+		{"never, idle", vitals{}, unclear},
+		{"never, held", vitals{counts: held}, bad},
+		{"never, a worker runs", vitals{workers: live}, bad},
+		{"overdue, held", vitals{watch: late, counts: held}, bad},
+		{"overdue, a worker runs", vitals{watch: late, workers: live}, bad},
+		{"overdue, idle", vitals{watch: late}, unclear},
+		{"in time", vitals{watch: inTime, counts: held}, good},
+	} {
+		c.v.now = now
+		if got := c.v.watcherRuns(); got.Verdict != c.want {
+			t.Errorf("%s: %s (%s), want %s", c.name, got.Verdict, got.Answer, c.want)
+		}
+	}
+}

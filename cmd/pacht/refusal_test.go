@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/pgtest"
 )
 
 // Bad input is refused at the edge, naming field, value and bound, before the database is
@@ -142,6 +143,15 @@ func TestDatabaseWithoutMigrationsSaysWhatToRunAndStaysUntouched(t *testing.T) {
 	}
 	s.refused(exitSchema, []string{`run "pacht migrate up"`}, "enqueue", "k")
 	s.refused(exitSchema, []string{`run "pacht migrate up"`}, "work", "--kind", "k", "--", "true")
+}
+
+// A worker waits for a server that is down, and not for tables that somebody has to make.
+func TestServerWithoutMigrationsIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := &shell{t: t, dir: t.TempDir(), url: pgtest.Database(t)}
+	for _, args := range [][]string{{"work", "--kind", "k", "--", "true"}, {"watch"}, {"enqueue", "k"}, {"doctor"}} {
+		s.refused(exitSchema, []string{`run "pacht migrate up"`}, args...)
+	}
 }
 
 func TestFileThatIsNoSQLiteDatabaseIsRefused(t *testing.T) {
