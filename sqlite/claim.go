@@ -18,6 +18,19 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (claims pacht
 	if err != nil {
 		return claims, fmt.Errorf("claim: %w", err)
 	}
+	if err := s.fits(ctx); err != nil {
+		return claims, fmt.Errorf("claim: %w", err)
+	}
+	if claims.Now, err = s.Now(ctx); err != nil {
+		return claims, err
+	}
+	due, err := ids(ctx, s.read, s.sql.ClaimDue, req.Queue, string(kinds), claims.Now.UnixMilli())
+	if err != nil {
+		return claims, fmt.Errorf("claim: %w", err)
+	}
+	if len(due) == 0 { // most claims of an idle worker end here, without asking for the write lock
+		return claims, nil
+	}
 	err = s.write(ctx, "claim", false, func(ctx context.Context, w *work) error {
 		ids, err := ids(ctx, w, s.sql.Claim, req.Owner, req.Queue, string(kinds), req.Limit, w.now)
 		if err != nil {

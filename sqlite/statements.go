@@ -29,6 +29,7 @@ type statements struct {
 	Enqueue      string `sql:"enqueue"`
 	EnqueueLease string `sql:"enqueue_lease"`
 	Claim        string `sql:"claim"`
+	ClaimDue     string `sql:"claim_due"`
 	ClaimIDClose string `sql:"claim_id_close"`
 	ClaimID      string `sql:"claim_id"`
 	Claimed      string `sql:"claimed"`

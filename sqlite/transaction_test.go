@@ -213,3 +213,20 @@ func TestADeferredTransactionWithAnOldSnapshotIsToldToBeginAgain(t *testing.T) {
 		t.Errorf("%v, want pacht.ErrSerialization", err)
 	}
 }
+
+// A worker with nothing to do never asks for the write lock: it neither waits for a process
+// that has it, frozen perhaps, nor takes it from one that works.
+func TestAnIdleClaimAsksForNoLock(t *testing.T) {
+	s := newStore(t)
+	tx, err := s.DB().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	claims, err := s.Claim(ctx, pacht.ClaimRequest{Owner: "idle", Queue: "default", Kinds: []string{"charge"}, Limit: 10})
+	if err != nil || len(claims.Jobs) != 0 || claims.Now.IsZero() {
+		t.Errorf("claim beside an open transaction: %+v, %v", claims, err)
+	}
+}
