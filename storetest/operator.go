@@ -205,6 +205,11 @@ func operatorCases(g *group) {
 }
 
 func operatorRetry(c *kase) {
+	for _, status := range []pacht.Status{pacht.Stuck, pacht.Dead, pacht.Cancelled} {
+		early := c.in(status) // after one attempt of five
+		c.must(c.Store.Retry(c.ctx, early.ID, act))
+		c.same("max_attempts", c.job(early.ID).MaxAttempts, 1+5)
+	}
 	id := c.one(pacht.MaxAttempts(2), pacht.MaxCrashes(2))
 	c.close(c.claimID("a", id).Ref(), pacht.OutcomeFailed)
 	c.same("status", c.close(c.claimID("a", id).Ref(), pacht.OutcomeFailed).Status, pacht.Dead)

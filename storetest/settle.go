@@ -222,7 +222,7 @@ func settleBatch(c *kase) {
 
 func settleHostileText(c *kase) {
 	texts := map[string]string{
-		"20 MB":               strings.Repeat("błąd ", 4<<20),
+		"20 MB":               strings.Repeat("błąd ", 3<<20),
 		"NUL":                 "a\x00b",
 		"invalid UTF-8":       "a\xc3\x28\xff",
 		"half a rune":         "\xe2\x82",
