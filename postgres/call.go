@@ -21,6 +21,9 @@ type stmt struct {
 // answers the database's clock. Whoever passes a stmt.each must be ready to have it called
 // and the transaction fail afterwards.
 func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, stmts ...stmt) (time.Time, error) {
+	if pool == s.pool && s.unprepared.Load() {
+		return s.serial(ctx, pool, lock, stmts)
+	}
 	var now time.Time
 	var ignored string
 	all := append([]stmt{
@@ -37,6 +40,9 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, lock time.Dura
 		return now, err
 	}
 	defer conn.Release()
+	if err := s.ready(ctx, conn); err != nil {
+		return now, err
+	}
 	results := conn.SendBatch(ctx, &batch)
 	for _, st := range all {
 		var rows pgx.Rows
@@ -51,36 +57,58 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, lock time.Dura
 		err = closeErr
 	}
 	if err != nil {
+		if lostPrepared(err) {
+			s.unprepared.Store(true)
+		}
 		s.tidy(conn, err)
 		return now, sent(err)
 	}
 	return now.UTC(), nil
 }
 
+// serial is transact with a round trip for each statement, for a caller's pool that prepares
+// statements behind a pooler which cannot keep them: there only single statements can be sent
+// in another mode than the pool's.
+func (s *Store) serial(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, stmts []stmt) (time.Time, error) {
+	return s.interactive(ctx, pool, lock, func(on session) error {
+		for _, st := range stmts {
+			if err := on.query(ctx, st.sql, st.args, st.each); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // interactive runs fn in one transaction whose statements depend on each other's answers.
-func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, fn func(session) error) error {
+func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, fn func(session) error) (time.Time, error) {
+	var now time.Time
+	var ignored string
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		return err
+		return now, err
 	}
 	defer conn.Release()
+	if err := s.ready(ctx, conn); err != nil {
+		return now, err
+	}
 	on := pgxSession{on: conn, mode: s.mode}
 	err = on.query(ctx, s.sql.Begin, nil, nil)
 	if err == nil {
-		err = on.query(ctx, s.sql.Bounds, s.bounds(lock), nil)
+		err = on.query(ctx, s.sql.Bounds, s.bounds(lock), func(scan scanner) error { return scan(&now, &ignored, &ignored) })
 	}
 	if err == nil {
 		err = fn(on)
 	}
 	if err != nil {
 		s.tidy(conn, err) // not committed, whatever became of the connection
-		return err
+		return now, err
 	}
 	if err := on.query(ctx, s.sql.Commit, nil, nil); err != nil {
 		s.tidy(conn, err)
-		return sent(err)
+		return now, sent(err)
 	}
-	return nil
+	return now.UTC(), nil
 }
 
 func (s *Store) bounds(lock time.Duration) []any {
@@ -111,6 +139,9 @@ func (s *Store) readOnce(ctx context.Context, pool *pgxpool.Pool, sql string, ar
 		return err
 	}
 	defer conn.Release()
+	if err := s.ready(ctx, conn); err != nil {
+		return err
+	}
 	if err := (pgxSession{on: conn, mode: s.mode}).query(ctx, sql, args, each); err != nil {
 		s.tidy(conn, err)
 		return sent(err)

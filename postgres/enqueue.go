@@ -41,10 +41,11 @@ func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 				return err
 			}
 		}
-		return s.interactive(ctx, s.pool, s.timeout, func(on session) error {
+		_, err := s.interactive(ctx, s.pool, s.timeout, func(on session) error {
 			e.on = on
 			return e.store(ctx, left)
 		})
+		return err
 	})
 	if err != nil {
 		return nil, err

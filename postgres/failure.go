@@ -48,8 +48,11 @@ func serialization(err error) bool { return slices.Contains([]string{"40001", "4
 // stalePlan says that the session remembers a statement in a way that the server no longer
 // does: columns changed under it, or a pooler swapped the server's session.
 func stalePlan(err error) bool {
-	return slices.Contains([]string{"0A000", "26000", "42P05", "08P01"}, code(err))
+	return lostPrepared(err) || slices.Contains([]string{"0A000", "08P01"}, code(err))
 }
+
+// lostPrepared says that the server's session is not the one which prepared the statement.
+func lostPrepared(err error) bool { return slices.Contains([]string{"26000", "42P05"}, code(err)) }
 
 // again repeats a verb of the store's own: after a serialization failure, a deadlock, a stale
 // plan or a connection that broke before anything was sent; and, if the verb may be repeated

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -13,16 +15,33 @@ import (
 	"github.com/pacht-queue/pacht/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv("PACHT_TEST_MIGRATE"); url != "" {
+		if err := migrateInChild(url); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
+	pgtest.Main(m)
+}
 
-// newStore is a migrated store on a fresh database; its rules are checked at the end.
+// newStore is storeAt on a fresh database.
 func newStore(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	return storeAt(t, pgtest.Database(t), Config{})
 }
 
-// storeAt is a migrated store on a pool of its own.
+// storeAt is a migrated store on a pool of its own; its rules are checked at the end.
 func storeAt(t *testing.T, url string, cfg Config, change ...func(*pgxpool.Config)) (*Store, *pgxpool.Pool) {
+	t.Helper()
+	s, pool := openAt(t, url, cfg, change...)
+	t.Cleanup(func() { check(t, s) })
+	return s, pool
+}
+
+// openAt is a migrated store on a pool of its own.
+func openAt(t *testing.T, url string, cfg Config, change ...func(*pgxpool.Config)) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	pool := poolAt(t, url, change...)
 	s, err := New(pool, cfg)
@@ -33,7 +52,6 @@ func storeAt(t *testing.T, url string, cfg Config, change ...func(*pgxpool.Confi
 	if _, err := s.MigrateUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { check(t, s) })
 	return s, pool
 }
 
@@ -85,7 +103,7 @@ func setting(t *testing.T, database string, settings ...string) string {
 	for _, s := range settings {
 		q.Set("options", q.Get("options")+" -c "+s)
 	}
-	u.RawQuery = q.Encode()
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // pgx takes a plus for a plus
 	return u.String()
 }
 

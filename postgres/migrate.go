@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/migration"
@@ -128,13 +129,36 @@ func (s *Store) appliedSoFar(ctx context.Context) ([]migration.Applied, error) {
 		return nil, fmt.Errorf("schema %s: %w", s.schema, err)
 	}
 	defer conn.Release()
-	on := pgxSession{on: conn, mode: s.mode}
+	return s.appliedOn(ctx, pgxSession{on: conn, mode: s.mode})
+}
+
+func (s *Store) appliedOn(ctx context.Context, on session) ([]migration.Applied, error) {
 	var schema, table bool
-	err = on.query(ctx, s.sql.SchemaFound, []any{s.schema}, func(scan scanner) error { return scan(&schema, &table) })
+	err := on.query(ctx, s.sql.SchemaFound, []any{s.schema}, func(scan scanner) error { return scan(&schema, &table) })
 	if err != nil || !table {
 		return nil, err
 	}
 	return s.applied(ctx, on)
+}
+
+// ready refuses tables of another version than this program's. It asks until the answer is
+// yes, and then never again: a newer program may migrate under a running worker.
+func (s *Store) ready(ctx context.Context, conn *pgxpool.Conn) error {
+	if s.fits.Load() {
+		return nil
+	}
+	applied, err := s.appliedOn(ctx, pgxSession{on: conn, mode: s.mode})
+	if err != nil {
+		return err
+	}
+	missing, err := migration.Missing(s.steps, applied)
+	if err == nil && len(missing) > 0 {
+		err = &pacht.SchemaError{Found: len(applied), Wanted: len(s.steps)}
+	}
+	if err == nil {
+		s.fits.Store(true)
+	}
+	return err
 }
 
 // MigrationSQL implements pacht.Migrator.

@@ -14,7 +14,7 @@ func (s *Store) Prune(ctx context.Context, req pacht.PruneRequest) (int, error) 
 	var pruned int
 	err := s.again(ctx, true, "prune "+string(req.Status)+" jobs", func() error {
 		var ids []int64
-		return s.interactive(ctx, s.pool, lockTimeout, func(on session) error {
+		_, err := s.interactive(ctx, s.pool, lockTimeout, func(on session) error {
 			find := []any{string(req.Status), req.OlderThan.Microseconds(), int64(req.Limit)}
 			err := on.query(ctx, s.sql.PruneFind, find, func(scan scanner) error {
 				var id int64
@@ -31,6 +31,7 @@ func (s *Store) Prune(ctx context.Context, req pacht.PruneRequest) (int, error) 
 			}
 			return on.query(ctx, s.sql.PruneKeys, []any{int64(req.Limit)}, nil)
 		})
+		return err
 	})
 	if err != nil {
 		return 0, err

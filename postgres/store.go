@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +41,10 @@ type Store struct {
 	sql      queries
 	settleTx string // settle without SKIP LOCKED
 	steps    []migration.Step
-	floors   floors
+	fits     atomic.Bool // the tables have this program's version
+	// unprepared says that the caller's pool prepares statements in vain.
+	unprepared atomic.Bool
+	floors     floors
 }
 
 const (

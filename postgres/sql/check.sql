@@ -11,7 +11,7 @@ WITH ledger AS (
         a.outcome,
         a.next_status,
         a.owner,
-        row_number() OVER jobs AS place,
+        lag(a.token) OVER jobs AS last_token,
         lead(a.token) OVER jobs AS then_token,
         lead(a.outcome) OVER jobs AS then_outcome,
         lead(a.ended_at) OVER jobs AS then_ended_at
@@ -23,7 +23,7 @@ broken_ledger AS (
     FROM ledger AS a
     CROSS JOIN LATERAL (
         VALUES
-            ('R2', 'there is a gap before this token', a.place <> a.token),
+            ('R2', 'there is a gap before this token', a.token - a.last_token > 1 OR a.token < 1),
             ('R4', 'it ended more than a minute after the next one', a.then_ended_at < a.ended_at - interval '1 minute'),
             ('R4', 'there is a later attempt after Completed', a.next_status = 'Completed' AND a.then_token IS NOT NULL),
             ('R1', 'it was taken over by nobody',

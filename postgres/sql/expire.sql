@@ -159,7 +159,7 @@ SELECT
     statement_timestamp() AS lease_until,
     '' AS next_status,
     0 AS crashes,
-    coalesce((SELECT ceil(extract(epoch FROM d.at - statement_timestamp()) * 1000000) FROM due AS d), 0)::bigint AS next_us
+    coalesce((SELECT ceil(extract(epoch FROM greatest(d.at, statement_timestamp()) - statement_timestamp()) * 1000000) FROM due AS d), 0)::bigint AS next_us
 UNION ALL
 SELECT 'expired', c.job_id, c.token, c.kind, c.queue, c.lease_owner, c.lease_until, c.next_status, c.crashes, 0
 FROM closed AS c

@@ -1,22 +1,23 @@
--- Measures the newest closed leases, by kind. How long a lease was held is asked only of those
--- that their holder closed: an expired one lasts exactly as long as it was left alone.
--- $1 how many leases
+-- How long the newest closed leases were held, by kind, beside their TTL. Leases that an actor
+-- took and closed in one statement were never held, and are left out; expired ones are counted
+-- and not measured: they last exactly as long as they were left alone.
+-- $1 how many
 WITH newest AS MATERIALIZED (
-    SELECT a.job_id, a.outcome, a.late, a.ended_at - a.claimed_at AS held
+    SELECT a.job_id, a.outcome, a.late, CASE WHEN a.outcome <> 'Expired' THEN extract(epoch FROM a.ended_at - a.claimed_at)::float8 * 1000000 END AS held_us
     FROM pacht.attempts AS a
     WHERE a.outcome <> 'Resolved'
-        AND a.ended_at > a.claimed_at
+        AND NOT (a.outcome = 'Cancelled' AND a.claimed_at = a.ended_at)
     ORDER BY a.job_id DESC, a.token DESC
     LIMIT $1::bigint
 ),
-leases AS (
+closed AS (
     SELECT
         j.kind,
-        n.outcome,
-        n.late,
-        extract(epoch FROM n.held)::float8 * 1000000 AS held_us,
         j.ttl_ms,
-        n.outcome <> 'Expired' AND n.held > j.ttl_ms * interval '1 millisecond' AS longer
+        n.held_us,
+        n.late,
+        n.outcome = 'Expired' AS expired,
+        n.held_us > j.ttl_ms * 1000.0 AS longer
     FROM newest AS n
     CROSS JOIN LATERAL (
         SELECT j.kind, j.ttl_ms
@@ -26,16 +27,16 @@ leases AS (
     ) AS j
 )
 SELECT
-    l.kind,
+    c.kind,
     count(*),
-    coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY l.held_us) FILTER (WHERE l.outcome <> 'Expired'), 0)::bigint,
-    coalesce(percentile_disc(0.99) WITHIN GROUP (ORDER BY l.held_us) FILTER (WHERE l.outcome <> 'Expired'), 0)::bigint,
-    coalesce(max(l.held_us) FILTER (WHERE l.outcome <> 'Expired'), 0)::bigint,
-    min(l.ttl_ms),
-    count(*) FILTER (WHERE l.longer),
-    count(*) FILTER (WHERE l.longer AND NOT l.late),
-    count(*) FILTER (WHERE l.outcome = 'Expired'),
-    count(*) FILTER (WHERE l.late)
-FROM leases AS l
-GROUP BY l.kind
-ORDER BY l.kind;
+    coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY c.held_us), 0)::bigint,
+    coalesce(percentile_disc(0.99) WITHIN GROUP (ORDER BY c.held_us), 0)::bigint,
+    coalesce(max(c.held_us), 0)::bigint,
+    min(c.ttl_ms),
+    count(*) FILTER (WHERE c.longer),
+    count(*) FILTER (WHERE c.longer AND NOT c.late AND NOT c.expired),
+    count(*) FILTER (WHERE c.expired),
+    count(*) FILTER (WHERE c.late)
+FROM closed AS c
+GROUP BY c.kind
+ORDER BY c.kind;

@@ -1,0 +1,38 @@
+package postgres
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestEveryStatementIsUnderstoodByTheServer(t *testing.T) {
+	s, pool := newStore(t)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	v := reflect.ValueOf(s.sql)
+	for i := range v.NumField() {
+		name, sql := v.Type().Field(i).Name, v.Field(i).String()
+		if name == "Break" || name == "Schema" || name == "SchemaTable" {
+			continue // what must fail, and what is made once
+		}
+		if strings.Contains(sql, "pacht.") && !strings.Contains(sql, `"pacht".`) {
+			t.Errorf("%s does not quote the schema", name)
+		}
+		if strings.Contains(sql, "*,") || strings.Contains(sql, "SELECT *") || strings.Contains(sql, "RETURNING *") {
+			t.Errorf("%s does not list its columns", name)
+		}
+		if _, err := conn.Conn().Prepare(t.Context(), name, sql); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := conn.Conn().Prepare(t.Context(), "settle_tx", s.settleTx); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(s.settleTx, "SKIP LOCKED") || !strings.Contains(s.settleTx, "FOR UPDATE") {
+		t.Error("settling in a transaction does not wait for the row")
+	}
+}
