@@ -31,7 +31,7 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	}{
 		"claim": {s.sql.Claim, 5}, "claim_due": {s.sql.ClaimDue, 3}, "claim_id": {s.sql.ClaimID, 3}, "claimed": {s.sql.Claimed, 1}, "renew": {s.sql.Renew, 3},
 		"settle": {s.sql.Settle, 9}, "vacate": {s.sql.Vacate, 6}, "finish": {s.sql.Finish, 3}, "lost": {s.sql.Lost, 2},
-		"expire": {s.sql.Expire, 3}, "key_find": {s.sql.KeyFind, 4}, "job": {s.sql.Job, 1}, "step_set": {s.sql.StepSet, 5},
+		"expire": {s.sql.Expire, 3}, "key_find": {s.sql.KeyFind, 4}, "job": {s.sql.Job, 1}, "set_step": {s.sql.StepSet, 5},
 		"jobs_ended_badly": {s.sql.JobsEndedBadly, 5},
 	} {
 		got := plan(t, s, c.query, c.parameters)

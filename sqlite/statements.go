@@ -19,8 +19,8 @@ type statements struct {
 	DataVersion      string `sql:"data_version"`
 	Pragmas          string `sql:"pragmas"`
 
-	SchemaCreate  string `sql:"schema_create"`
-	SchemaExists  string `sql:"schema_exists"`
+	SchemaCreate  string `sql:"schema_table"`
+	SchemaExists  string `sql:"schema_found"`
 	SchemaApplied string `sql:"schema_applied"`
 	SchemaRecord  string `sql:"schema_record"`
 
@@ -40,7 +40,7 @@ type statements struct {
 	Finish       string `sql:"finish"`
 	Lost         string `sql:"lost"`
 	Report       string `sql:"report"`
-	StepSet      string `sql:"step_set"`
+	StepSet      string `sql:"set_step"`
 	Beat         string `sql:"beat"`
 	Leave        string `sql:"leave"`
 
@@ -56,8 +56,8 @@ type statements struct {
 	RetryFinished string `sql:"retry_finished"`
 	CancelRequest string `sql:"cancel_request"`
 	TakeAndClose  string `sql:"take_and_close"`
-	QueueSet      string `sql:"queue_set"`
-	PruneFound    string `sql:"prune_found"`
+	QueueSet      string `sql:"set_queue"`
+	PruneFound    string `sql:"prune_find"`
 	Prune         string `sql:"prune"`
 	PruneAttempts string `sql:"prune_attempts"`
 	PruneSteps    string `sql:"prune_steps"`
@@ -65,7 +65,7 @@ type statements struct {
 	PruneKeys     string `sql:"prune_keys"`
 
 	Job            string `sql:"job"`
-	Jobs           string `sql:"jobs"`
+	Jobs           string `sql:"jobs_any"`
 	JobsUnfinished string `sql:"jobs_unfinished"`
 	JobsEndedBadly string `sql:"jobs_ended_badly"`
 	Attempts       string `sql:"attempts"`

@@ -255,6 +255,7 @@ func checked(t *testing.T, s pacht.Checker) {
 type faulty struct {
 	store
 	failRenew, failClaim, failSettle atomic.Bool
+	busyRenew                        atomic.Bool // every row seems locked by somebody else
 	// loseClaims and loseSettles carry out the call and lose its answer.
 	loseClaims, loseSettles atomic.Int64
 }
@@ -264,6 +265,14 @@ var errNetwork = errors.New("injected: connection reset")
 func (f *faulty) Renew(ctx context.Context, refs []pacht.Ref) (pacht.Renewals, error) {
 	if f.failRenew.Load() {
 		return pacht.Renewals{}, errNetwork
+	}
+	if f.busyRenew.Load() {
+		now, err := f.Now(ctx)
+		answer := pacht.Renewals{Now: now}
+		for _, ref := range refs {
+			answer.Rows = append(answer.Rows, pacht.Renewed{Ref: ref, State: pacht.RenewBusy})
+		}
+		return answer, err
 	}
 	return f.store.Renew(ctx, refs)
 }
