@@ -264,7 +264,10 @@ func expireDue(c *kase) {
 		c.Errorf("not due: %+v", not)
 	}
 	c.age(time.Minute)
-	c.same("turn after the period", c.expire("w", time.Minute).Turn, true)
+	c.same("turn after the period", c.expire("w", time.Hour).Turn, true)
+	c.age(2 * time.Minute)
+	c.same("turn for a watcher with the same period", c.expire("w", time.Hour).Turn, false)
+	c.same("turn for a watcher with a shorter period", c.expire("w", time.Minute).Turn, true)
 }
 
 func expireMissedBeat(c *kase) {
