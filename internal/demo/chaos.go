@@ -2,13 +2,11 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
 
-	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
 )
 
@@ -33,6 +31,9 @@ type chance interface {
 // patience is how long to wait for what the lease promises: its end, and a pass of a watcher.
 const patience = 3*ttl + 4*time.Second
 
+// enough is when a slow machine is left in peace, so that it gets done in a minute.
+const enough = pace + 7*time.Second
+
 func (c *chaos) setUnfinished(n int64) { c.unfinished.Store(n) }
 func (c *chaos) over() bool            { return c.finished.Load() }
 
@@ -49,7 +50,7 @@ func (c *chaos) disturb(ctx context.Context) error {
 			}
 			released = true
 		}
-		if !more && c.unfinished.Load() < int64(c.cfg.Payments/4+reserve) {
+		if !more && (c.unfinished.Load() < int64(c.cfg.Payments/4+reserve) || c.start.Elapsed() > enough) {
 			c.finished.Store(true)
 			return nil
 		}
@@ -89,11 +90,11 @@ func (c *chaos) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next, err := c.fleet.startWorker(ctx)
+	next, err := c.replace(ctx)
 	if err != nil {
 		return err
 	}
-	c.screen.event("killed %s (pid %d, SIGKILL) with %s; started %s", victim.name, victim.pid(), jobs(len(held)), next.name)
+	c.screen.event("killed %s (pid %d, SIGKILL) with %s%s", victim.name, victim.pid(), jobs(len(held)), next)
 	expired, err := c.await(ctx, held, c.expired)
 	if err != nil {
 		return err
@@ -120,11 +121,11 @@ func (c *chaos) pause(ctx context.Context) (err error) {
 			_ = victim.thaw() // the first error is the one to tell; a stopped one cannot end in order
 		}
 	}()
-	next, err := c.fleet.startWorker(ctx)
+	next, err := c.replace(ctx)
 	if err != nil {
 		return err
 	}
-	c.screen.event("stopped %s (pid %d, SIGSTOP) with %s; started %s", victim.name, victim.pid(), jobs(len(held)), next.name)
+	c.screen.event("stopped %s (pid %d, SIGSTOP) with %s%s", victim.name, victim.pid(), jobs(len(held)), next)
 	expired, err := c.await(ctx, held, c.expired)
 	if err != nil {
 		return err
@@ -150,110 +151,17 @@ func (c *chaos) pause(ctx context.Context) (err error) {
 	return nil
 }
 
-// stopHolder stops a worker that holds leases, and not inside a write transaction that keeps
-// the whole file locked: then it is woken at once and tried again.
-func (c *chaos) stopHolder(ctx context.Context) (*child, []pacht.JobInfo, error) {
-	for {
-		victim, err := c.victim(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := victim.freeze(); err != nil {
-			return nil, nil, err
-		}
-		var held []pacht.JobInfo
-		writable := c.place.writable(ctx)
-		if writable {
-			held, err = c.held(ctx, victim)
-		}
-		if err == nil && len(held) > 0 {
-			return victim, held, nil
-		}
-		if thawed := victim.thaw(); err != nil || thawed != nil {
-			return nil, nil, errors.Join(err, thawed)
-		}
-		if !writable {
-			c.screen.event("stopped %s inside a write transaction, which blocks the whole SQLite file: woken at once", victim.name)
-		}
-		if err := clock.Sleep(ctx, time.Duration(10+c.chance.IntN(50))*time.Millisecond); err != nil {
-			return nil, nil, err
-		}
+// replace starts another worker, and says so, unless those that were woken have made the fleet
+// large enough.
+func (c *chaos) replace(ctx context.Context) (said string, err error) {
+	if len(c.fleet.running()) >= workers+minPauses {
+		return "", nil
 	}
-}
-
-// victim is a running worker that holds a lease now; it waits for one.
-func (c *chaos) victim(ctx context.Context) (*child, error) {
-	for {
-		alive := c.fleet.running()
-		for _, i := range c.chance.Perm(len(alive)) {
-			held, err := c.held(ctx, alive[i])
-			if err != nil {
-				return nil, err
-			}
-			if len(held) > 0 {
-				return alive[i], nil
-			}
-		}
-		if err := clock.Sleep(ctx, 20*time.Millisecond); err != nil {
-			return nil, err
-		}
+	next, err := c.fleet.startWorker(ctx)
+	if err != nil {
+		return "", err
 	}
-}
-
-// held lists the leases of a worker, by the database.
-func (c *chaos) held(ctx context.Context, worker *child) ([]pacht.JobInfo, error) {
-	return c.place.store.Jobs(ctx, pacht.Filter{Status: pacht.Processing, Owner: worker.said.Owner, Limit: 1000})
-}
-
-// await counts the leases of which something has become true: all of them, or as many as have
-// a second after the first one; 0 if it does not happen in time.
-func (c *chaos) await(ctx context.Context, held []pacht.JobInfo, has func(context.Context, pacht.JobInfo) (bool, error)) (n int, err error) {
-	deadline := patience
-	for start := clock.Now(); len(held) > 0; {
-		n = 0
-		for _, job := range held {
-			yes, err := has(ctx, job)
-			if err != nil {
-				return 0, err
-			}
-			if yes {
-				n++
-			}
-		}
-		passed := start.Elapsed()
-		if n > 0 && deadline == patience {
-			deadline = passed + time.Second
-		}
-		if n == len(held) || passed > deadline {
-			break
-		}
-		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
-			return 0, err
-		}
-	}
-	return n, nil
-}
-
-// expired: the ledger says that nobody closed this lease before its end.
-func (c *chaos) expired(ctx context.Context, job pacht.JobInfo) (bool, error) {
-	attempts, err := c.place.store.Attempts(ctx, job.ID)
-	for _, a := range attempts {
-		if a.Token == job.Token {
-			return a.Outcome == pacht.OutcomeExpired, err
-		}
-	}
-	return false, err
-}
-
-// refused: the holder of this lease reported an outcome after it had been closed.
-func (c *chaos) refused(ctx context.Context, job pacht.JobInfo) (bool, error) {
-	reports, err := c.place.store.Reports(ctx, job.ID)
-	for _, r := range reports {
-		if r.Token == job.Token {
-			return true, err
-		}
-	}
-	return false, err
+	return "; started " + next.name, nil
 }
 
 func jobs(n int) string {

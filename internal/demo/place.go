@@ -21,6 +21,10 @@ import (
 //go:embed sql/drop_schema.sql
 var dropSchema string
 
+// connections is how many each process uses for the business table on a server. With those
+// of the queue, six processes must fit into the 100 that a server allows by default.
+const connections = 4
+
 // address says where the database of a run is: a file, or a schema on a server.
 type address struct {
 	File     string `json:"file,omitempty"`
@@ -65,8 +69,8 @@ func openPostgres(ctx context.Context, at address) (*place, error) {
 		return nil, err
 	}
 	db := stdlib.OpenDB(*cfg)
-	db.SetMaxOpenConns(slots)
-	db.SetMaxIdleConns(slots)
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
 	p := &place{at: at, store: store, db: db}
 	if p.book, err = payments.OnPostgres(db, store, at.Schema); err != nil {
 		return nil, errors.Join(err, p.close())

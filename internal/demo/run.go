@@ -126,19 +126,25 @@ var (
 	errLimit = errors.New("the run takes too long")
 )
 
-// enqueue creates the payments, each in one transaction with its charge job.
+// enqueue creates the payments, each in one transaction with its charge job: several at a time
+// on a server, one after the other on a file, which has one writer.
 func (r *run) enqueue(ctx context.Context) error {
 	chance := clock.Seeded(r.cfg.Seed, "amounts")
-	for i := range r.cfg.Payments {
-		p := payments.Payment{ID: paymentID(i), AmountMinor: 100 + chance.Int64N(49_900), Currency: "EUR"}
-		// Crashes in a row would park a job for a person after three; here they are made on
-		// purpose, and few payments may have to take all of them.
-		_, err := r.place.book.Create(ctx, p, pacht.Queue(queue), pacht.TTL(ttl), pacht.MaxCrashes(100), pacht.MaxAttempts(1000))
-		if err != nil {
-			return err
-		}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(1)
+	if r.cfg.Postgres != "" {
+		g.SetLimit(connections)
 	}
-	return nil
+	for i := 0; i < r.cfg.Payments && ctx.Err() == nil; i++ {
+		p := payments.Payment{ID: paymentID(i), AmountMinor: 100 + chance.Int64N(49_900), Currency: "EUR"}
+		g.Go(func() error {
+			// Crashes in a row would park a job for a person after three; here they are made on
+			// purpose, and few payments may have to take all of them.
+			_, err := r.place.book.Create(ctx, p, pacht.Queue(queue), pacht.TTL(ttl), pacht.MaxCrashes(100), pacht.MaxAttempts(1000))
+			return err
+		})
+	}
+	return g.Wait()
 }
 
 func paymentID(i int) string { return fmt.Sprintf("pay_%06d", i+1) }
