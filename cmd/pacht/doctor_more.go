@@ -72,7 +72,7 @@ func (v *vitals) unserved() finding {
 	f := finding{Key: "unserved", Question: "Is there a running worker for every kind that is due?", Verdict: good}
 	for _, p := range pairs {
 		rows = append(rows, unserved{p.queue, p.kind, number[p], oldest[p]})
-		lines = append(lines, fmt.Sprintf("queue %s, kind %s: %d jobs, the oldest due %s", p.queue, p.kind, number[p], ago(oldest[p], v.now)))
+		lines = append(lines, fmt.Sprintf("queue %s, kind %s: %s, the oldest due %s", p.queue, p.kind, plural(int64(number[p]), "job", "jobs"), ago(oldest[p], v.now)))
 		// A worker may just be starting.
 		if f.Verdict = worse(f.Verdict, look); v.now.Sub(oldest[p]) > time.Minute {
 			f.Verdict = bad

@@ -7,9 +7,15 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
 )
+
+// echo is how long after the first signal another is taken for the same: timeout(1) signals
+// its child and then the group with the child in it, and some supervisors do likewise.
+const echo = 250 * time.Millisecond
 
 // untilSignal makes a context that ends at the first SIGINT or SIGTERM: the ordered stop. At
 // the second it calls abandon and ends the process at once. The returned function gives the
@@ -21,15 +27,21 @@ func untilSignal(parent context.Context, log *slog.Logger, abandon func()) (cont
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for first := true; ; first = false {
+		var first *clock.Instant
+		for {
 			select {
 			case <-quit:
 				return
 			case s := <-signals:
-				if !first {
+				if first != nil {
+					if first.Elapsed() < echo {
+						continue
+					}
 					abandon()
 					os.Exit(128 + number(s))
 				}
+				now := clock.Now()
+				first = &now
 				log.Info("stopping in order; a second signal stops at once", "signal", s.String())
 				cancel(fmt.Errorf("%w: %s", pacht.ErrStopping, s))
 			}

@@ -49,7 +49,8 @@ gets SIGTERM, and SIGKILL after --kill-after. What the command leaves behind in 
 group is killed when it ends. If this process itself is killed, so is the command (on Linux).
 
 SIGTERM or SIGINT stops in order: no new jobs, running ones may go on for --grace. A second
-signal stops at once; its jobs are free again when their leases end.
+signal, a quarter of a second later or more, stops at once; its jobs are free again when their
+leases end.
 
 A database that cannot be reached is waited for. A Stuck Watcher runs along, unless --no-watch.
 Logs go to standard error: for people on a terminal, as JSON lines elsewhere.`,

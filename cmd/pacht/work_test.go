@@ -234,6 +234,19 @@ func TestStopLetsARunningCommandEnd(t *testing.T) { // S037
 	}
 }
 
+// timeout(1) signals its child and then its group, the child among it.
+func TestSignalThatComesTwiceAtOnceIsOneStop(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	w := s.work("true", "--kind", "k")
+	until(t, "it works", func() bool { return strings.Contains(w.errs.String(), `"working"`) })
+	w.signal(syscall.SIGTERM)
+	w.signal(syscall.SIGINT)
+	if code := w.ends(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 func TestStopPastTheGraceReturnsTheJobWithItsAttempt(t *testing.T) { // S034, S035
 	t.Parallel()
 	s := migrated(t)
@@ -260,7 +273,15 @@ while :; do sleep 0.02; done`), "--kind", "k", "--grace", "1h")
 	s.appears("seen", "running")
 	w.signal(syscall.SIGTERM)
 	until(t, "the stop is announced", func() bool { return strings.Contains(w.errs.String(), "stopping in order") })
-	w.signal(syscall.SIGTERM)
+	until(t, "the second signal, which is no echo of the first, ends it", func() bool {
+		_ = w.cmd.Process.Signal(syscall.SIGTERM) // fails once it has ended
+		select {
+		case <-w.done:
+			return true
+		default:
+			return false
+		}
+	})
 	if code := w.ends(); code != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit code %d", code)
 	}
