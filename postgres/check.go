@@ -17,6 +17,7 @@ func (s *Store) Check(ctx context.Context) ([]pacht.Violation, error) {
 // Age moves every stored time back by d, as if it had passed; infinity stays. It is for tests,
 // which then need not wait, and for nothing else.
 func (s *Store) Age(ctx context.Context, d time.Duration) error {
+	defer s.floors.reset()
 	return s.again(ctx, false, "age", func() error {
 		_, err := s.transact(ctx, s.pool, lockTimeout, stmt{sql: s.sql.Age, args: []any{d.Microseconds()}})
 		return err

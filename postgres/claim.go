@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
 )
 
 // Claim implements pacht.Leaser. An unanswered claim is never repeated: its jobs are held
@@ -13,20 +14,35 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 	if err := req.Validate(); err != nil {
 		return pacht.Claims{}, err
 	}
+	key, from, full := s.floors.start(req)
+	claims, err := s.claimFrom(ctx, req, key, from, full)
+	if err != nil || full || len(claims.Jobs) == req.Limit {
+		return claims, err
+	}
+	// Short of the limit from the floor on: what is behind it comes from a look from the start.
+	// If that fails, its error comes again with the next claim; the jobs of this one are held.
+	rest := req
+	rest.Limit -= len(claims.Jobs)
+	if behind, err := s.claimFrom(ctx, rest, key, fromBottom(), true); err == nil {
+		claims.Now, claims.Jobs = behind.Now, append(claims.Jobs, behind.Jobs...)
+	}
+	return claims, nil
+}
+
+func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floorKey, from [pacht.MaxPriority]pair, full bool) (pacht.Claims, error) {
+	args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(from)...)
 	var claims pacht.Claims
+	var began clock.Instant
 	err := s.again(ctx, false, "claim from queue "+req.Queue, func() error {
-		floor := s.floors.of(req)
-		args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floor.args()...)
+		began = clock.Now()
 		var err error
 		claims, err = s.claim(ctx, s.sql.Claim, args)
-		if err == nil {
-			floor.learn(claims.Jobs, req.Limit)
-		}
 		return err
 	})
 	if err != nil {
 		return pacht.Claims{}, err
 	}
+	s.floors.learn(key, began, full, len(claims.Jobs) < req.Limit, claims.Jobs)
 	return claims, nil
 }
 

@@ -1,29 +1,116 @@
 package postgres
 
 import (
+	"cmp"
 	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
 )
 
-// floors is where the floor of each queue, set of kinds and priority will be kept: the pair
-// (run_at, job_id) that the last claim got to. It is only a hint; see docs on bloat.
-type floors struct{}
+// While some transaction keeps an old snapshot open, dead index entries and held rows at the
+// head of a queue cannot be removed, and each claim walks over them. So a store remembers how
+// far its claims have got, as the pair (run_at, job_id) per queue, kinds and priority, and
+// starts there. It is a hint and no more: rows behind it, which committed late or were put
+// back, are found by a look from the start, which is made after each claim that gave fewer
+// rows than asked, and at least every second or 50 looks' time, whichever is longer.
+const (
+	lookEvery = time.Second
+	lookShare = 50
+	// A look from the start that is quicker than this needs no hint, and then claims keep to
+	// the order of the queue exactly.
+	lookIsSlow = 10 * time.Millisecond
+)
 
-// floor is what one claim starts from.
-type floor struct{}
+// floors holds the floor of each queue and set of kinds.
+type floors struct {
+	mu sync.Mutex
+	by map[floorKey]*floor
+}
 
-func (floors) of(pacht.ClaimRequest) floor { return floor{} }
+type floorKey struct{ queue, kinds string }
 
-// noFloor is before any time that PostgreSQL can hold jobs for.
-const noFloor = -1 << 55
+// floor is where claims may start.
+type floor struct {
+	pairs  [pacht.MaxPriority]pair
+	looked clock.Instant // when the last look from the start began
+	took   time.Duration // how long that took; 0 = never looked
+}
 
-func (floor) args() []any {
-	args := make([]any, 0, 2*pacht.MaxPriority)
-	for range pacht.MaxPriority {
-		args = append(args, int64(noFloor), int64(math.MinInt64))
+type pair struct {
+	runAt int64 // microseconds since 1970; 0 = before all
+	id    int64
+}
+
+// bottom is before every row.
+var bottom = pair{0, math.MinInt64}
+
+// start answers where to start a claim, and whether that is the start of the queue.
+func (f *floors) start(req pacht.ClaimRequest) (key floorKey, from [pacht.MaxPriority]pair, full bool) {
+	kinds := slices.Sorted(slices.Values(req.Kinds))
+	key = floorKey{req.Queue, strings.Join(kinds, " ")} // no name has a blank
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fl := f.by[key]
+	if fl == nil || fl.took < lookIsSlow || fl.looked.Elapsed() > max(lookEvery, lookShare*fl.took) {
+		return key, fromBottom(), true
+	}
+	return key, fl.pairs, false
+}
+
+func fromBottom() (from [pacht.MaxPriority]pair) {
+	for i := range from {
+		from[i] = bottom
+	}
+	return from
+}
+
+// learn takes in what a claim gave, that was full or short of its limit.
+func (f *floors) learn(key floorKey, began clock.Instant, full, short bool, jobs []pacht.JobInfo) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if short {
+		delete(f.by, key)
+		return
+	}
+	fl := f.by[key]
+	switch {
+	case full:
+		if f.by == nil {
+			f.by = map[floorKey]*floor{}
+		}
+		fl = &floor{pairs: fromBottom(), looked: began, took: began.Elapsed()}
+		f.by[key] = fl
+	case fl == nil:
+		return // reset in between
+	}
+	for _, j := range jobs {
+		at := pair{j.RunAt.UnixMicro(), int64(j.ID)}
+		if p := &fl.pairs[j.Priority-1]; at.compare(*p) > 0 {
+			*p = at
+		}
+	}
+}
+
+func (p pair) compare(q pair) int {
+	return cmp.Or(cmp.Compare(p.runAt, q.runAt), cmp.Compare(p.id, q.id))
+}
+
+// reset forgets all floors: this store has put a job back behind one of them.
+func (f *floors) reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.by = nil
+}
+
+func floorArgs(from [pacht.MaxPriority]pair) []any {
+	var args []any
+	for _, p := range from {
+		args = append(args, p.runAt, p.id)
 	}
 	return args
 }
-
-func (floor) learn([]pacht.JobInfo, int) {}

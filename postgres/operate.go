@@ -72,6 +72,7 @@ func (s *Store) Release(ctx context.Context, ref pacht.Ref, act pacht.Act) (pach
 		return "", err
 	}
 	verb := fmt.Sprintf("release %s", ref)
+	defer s.floors.reset() // a released job keeps its place, which is behind them
 	done, now, err := s.act(ctx, verb, ref, s.sql.Release, []any{int64(ref.Job), int64(ref.Token), act.By, act.Reason})
 	switch {
 	case err != nil || done != "":

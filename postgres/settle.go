@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -90,6 +91,9 @@ func (s *Store) settle(ctx context.Context, batch []pacht.Settlement, which []in
 	})
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(list, func(one pacht.Settlement) bool { return one.Outcome == pacht.OutcomeReleased }) {
+		s.floors.reset() // a released job keeps its place, which is behind them
 	}
 	var rest []pacht.Settlement
 	var where []int

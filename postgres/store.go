@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -78,8 +79,9 @@ func (s *Store) configure() error {
 	if s.schema == "" {
 		s.schema = defaultSchema
 	}
-	if len(s.schema) > 63 || strings.ContainsRune(s.schema, 0) {
-		return &pacht.InvalidError{Field: "schema", Value: fmt.Sprintf("%q", s.schema), Bound: "1 to 63 bytes without NUL"}
+	// The migrations quote the name with dollars once.
+	if len(s.schema) > 63 || !utf8.ValidString(s.schema) || strings.ContainsRune(s.schema, 0) || strings.Contains(s.schema, "$pacht") {
+		return &pacht.InvalidError{Field: "schema", Value: fmt.Sprintf("%q", s.schema), Bound: "1 to 63 bytes of UTF-8 without NUL and without $pacht"}
 	}
 	if s.timeout == 0 {
 		s.timeout = defaultTimeout

@@ -4,7 +4,7 @@
 -- than the limit; each priority is probed by itself, so that future jobs of a better one
 -- cost nothing. Touches no indexed column, so the update is HOT.
 -- $1 owner, $2 queue, $3 kinds, $4 limit; $5 to $12 the floor of each priority as a pair of
--- run_at (microseconds since 1970) and job_id, from where to look
+-- run_at (microseconds since 1970, 0 = before all) and job_id, from where to look
 WITH claimed AS (
     UPDATE pacht.leases AS l
     SET status = 'Processing',
@@ -29,7 +29,8 @@ WITH claimed AS (
             WHERE c.queue = $2::text
                 AND c.priority = p.priority
                 AND c.run_at <= statement_timestamp()
-                AND (c.run_at, c.job_id) >= (timestamptz 'epoch' + p.floor_us * interval '1 microsecond', p.floor_id)
+                AND (c.run_at, c.job_id) >= (
+                    coalesce(timestamptz 'epoch' + nullif(p.floor_us, 0) * interval '1 microsecond', '-infinity'), p.floor_id)
                 AND c.status = 'Pending'
                 AND c.kind = ANY ($3::text[])
             ORDER BY c.run_at, c.job_id

@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
+)
+
+// floorAt makes the store believe that looks from the start are slow and that it has got to
+// this job.
+func floorAt(s *Store, j pacht.JobInfo) {
+	key, _, _ := s.floors.start(request("owner", 1))
+	s.floors.learn(key, clock.Now(), true, false, []pacht.JobInfo{j})
+	s.floors.by[key].took = 2 * lookIsSlow
+}
+
+func claimIDs(t *testing.T, s *Store, limit int) []pacht.ID {
+	t.Helper()
+	var ids []pacht.ID
+	for _, j := range claim(t, s, limit) {
+		ids = append(ids, j.ID)
+	}
+	return ids
+}
+
+func TestFloorIsOnlyAHint(t *testing.T) { // R1, S061
+	s, _ := newStore(t)
+	ids := enqueue(t, s, 6)
+	last, err := s.Job(t.Context(), ids[5])
+	if err != nil {
+		t.Fatal(err)
+	}
+	floorAt(s, last)
+	if got := claimIDs(t, s, 1); got[0] != ids[5] {
+		t.Errorf("claimed %v from a floor at %d", got, ids[5])
+	}
+	// Short of the limit from the floor on: the same call looks from the start.
+	if got := claimIDs(t, s, 2); len(got) != 2 || got[0] != ids[0] || got[1] != ids[1] {
+		t.Errorf("claimed %v behind the floor", got)
+	}
+	if got := claimIDs(t, s, 10); len(got) != 3 {
+		t.Errorf("claimed %v of the three that were left", got)
+	}
+}
+
+func TestRowsBehindTheFloorWaitNoLongerThanItsBound(t *testing.T) { // S061
+	s, _ := newStore(t)
+	ids := enqueue(t, s, 400)
+	middle, err := s.Job(t.Context(), ids[10])
+	if err != nil {
+		t.Fatal(err)
+	}
+	floorAt(s, middle)
+	taken := 0
+	until(t, "the first job is looked for", func() bool {
+		got := claimIDs(t, s, 1)
+		if taken++; taken > 380 {
+			t.Fatal("the first job came only when no others were left")
+		}
+		return got[0] == ids[0]
+	})
+}
+
+func TestReleasedJobKeepsItsPlaceWhateverTheFloor(t *testing.T) { // R5, S061
+	s, _ := newStore(t)
+	ids := enqueue(t, s, 5)
+	jobs := claim(t, s, 2)
+	floorAt(s, jobs[1])
+	if _, err := s.Settle(t.Context(), settlements(jobs[:1], pacht.OutcomeReleased)); err != nil {
+		t.Fatal(err)
+	}
+	if got := claimIDs(t, s, 1); got[0] != ids[0] {
+		t.Errorf("claimed %v, want the released %d", got, ids[0])
+	}
+	floorAt(s, jobs[1])
+	if _, err := s.Release(t.Context(), pacht.Ref{Job: ids[0], Token: 2}, pacht.Act{By: "me", Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := claimIDs(t, s, 1); got[0] != ids[0] {
+		t.Errorf("claimed %v, want the released %d", got, ids[0])
+	}
+}
