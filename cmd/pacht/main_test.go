@@ -92,7 +92,9 @@ func (s *shell) feed(in string, args ...string) result {
 	if args[0] != "--db" {
 		args = append([]string{"--db", s.url}, args...)
 	}
-	code := run(context.Background(), args, strings.NewReader(in), &out, &errs)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	code := run(ctx, args, strings.NewReader(in), &out, &errs)
 	return result{code, out.String(), errs.String()}
 }
 
