@@ -92,11 +92,13 @@ type JobInfo struct {
 	Kind     string          `json:"kind"`
 	Queue    string          `json:"queue"`
 	Priority int             `json:"priority"`
-	Args     json.RawMessage `json:"args,omitempty"` // not loaded by lists
-	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Args     json.RawMessage `json:"args,omitempty"`     // not loaded by lists
+	Metadata json.RawMessage `json:"metadata,omitempty"` // likewise
 
-	Status      Status        `json:"status"`
-	Attempt     int           `json:"attempt"` // how many attempts were counted so far (R5)
+	Status Status `json:"status"`
+	// Attempt is how many attempts were counted so far (R5); of a finished job, the number of
+	// its last one.
+	Attempt     int           `json:"attempt"`
 	MaxAttempts int           `json:"max_attempts"`
 	Crashes     int           `json:"crashes"` // expiries in a row
 	MaxCrashes  int           `json:"max_crashes"`

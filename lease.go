@@ -131,7 +131,7 @@ type Settled struct {
 	// settlement was made before and only its answer was lost (R4).
 	Repeated bool
 	// Err is nil, or *LeaseLostError (ErrLeaseLost), or ErrBusy when another session holds the
-	// row locked: nothing was written then, ask again.
+	// row locked: nothing was written then, ask again. *InvalidError if it made no sense.
 	Err error
 }
 

@@ -14,7 +14,7 @@ type Reader interface {
 	Now(ctx context.Context) (time.Time, error)
 	// Job is one job with its args and lease; ErrNotFound if there is none.
 	Job(ctx context.Context, id ID) (JobInfo, error)
-	// Jobs lists jobs without args, newest id first. Cheap for unfinished, Dead and Cancelled
+	// Jobs lists jobs without args and metadata, newest id first. Cheap for unfinished, Dead and Cancelled
 	// ones whatever the history; a kind or queue that is rare among Completed ones is slow.
 	Jobs(ctx context.Context, f Filter) ([]JobInfo, error)
 	// Attempts is the ledger of one job, oldest first.

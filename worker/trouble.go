@@ -88,12 +88,12 @@ func (t *trouble) failing(c call) bool {
 	return t.rows[c] != nil
 }
 
-// state is the error of some kind of call that fails now, and how many ever failed.
-func (t *trouble) state() (error, int64) {
+// state is how many calls ever failed, and the error of some kind of call that fails now.
+func (t *trouble) state() (int64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.rows {
-		return r.err, t.count
+		return t.count, r.err
 	}
-	return nil, t.count
+	return t.count, nil
 }

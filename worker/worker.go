@@ -250,7 +250,7 @@ type Status struct {
 // Status may be asked at any time.
 func (w *Worker) Status() Status {
 	s := Status{}
-	s.Unreachable, s.Errors = w.trouble.state()
+	s.Errors, s.Unreachable = w.trouble.state()
 	for _, h := range w.holds.list() {
 		s.Held++
 		h.mu.Lock()

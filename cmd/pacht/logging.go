@@ -33,7 +33,7 @@ func newLogger(w io.Writer, level string) (*slog.Logger, error) {
 		return nil, &pacht.InvalidError{Field: "log-level", Value: strconv.Quote(cut(level, 40)), Bound: "debug, info, warn or error"}
 	}
 	if f, ok := w.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		return slog.New(tint.NewHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly})), nil
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly})), nil
 	}
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
 }

@@ -32,7 +32,7 @@ func workCommand(g *globals) *cobra.Command {
 as the JSON they were enqueued as, byte for byte. How it ends decides:
 
   exit code 0      completed; standard output is kept as the job's output
-                   (as JSON if it is JSON, else as a string; 1 MiB at most)
+                   (JSON as it is, 1 MiB at most; other text as a string, 170 KiB)
   exit code 75     snoozed: put off for --snooze, doubled each time, with no attempt used
   exit code 100    dead at once, whatever attempts are left
   any other,       failed, and retried until max_attempts; the end of standard error

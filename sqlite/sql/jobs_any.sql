@@ -1,7 +1,7 @@
 -- A page of jobs of any status, or of Completed ones, without args: along the ids, newest first.
 -- ?1 status or '', ?2 kind or '', ?3 queue or '', ?4 before, ?5 limit
 SELECT
-    j.job_id, j.kind, j.queue, j.priority, NULL AS args, j.metadata,
+    j.job_id, j.kind, j.queue, j.priority, NULL AS args, NULL AS metadata,
     coalesce(l.status, a.next_status, '') AS status,
     coalesce(l.attempt, a.attempt, 0) AS attempt,
     coalesce(l.max_attempts, j.max_attempts) AS max_attempts,

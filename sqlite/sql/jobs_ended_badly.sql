@@ -2,7 +2,7 @@
 -- A row that was retried since has a lease or a later token, and is left out.
 -- ?1 status, ?2 kind or '', ?3 queue or '', ?4 before, ?5 limit
 SELECT
-    j.job_id, j.kind, j.queue, j.priority, NULL AS args, j.metadata,
+    j.job_id, j.kind, j.queue, j.priority, NULL AS args, NULL AS metadata,
     coalesce(l.status, a.next_status, '') AS status,
     coalesce(l.attempt, a.attempt, 0) AS attempt,
     coalesce(l.max_attempts, j.max_attempts) AS max_attempts,

@@ -1,7 +1,7 @@
 -- A page of unfinished jobs, without args, whatever the history: along the leases, newest first.
 -- ?1 status or '', ?2 kind or '', ?3 queue or '', ?4 before, ?5 limit, ?6 owner or '', ?7 expired only
 SELECT
-    j.job_id, j.kind, j.queue, j.priority, NULL AS args, j.metadata,
+    j.job_id, j.kind, j.queue, j.priority, NULL AS args, NULL AS metadata,
     l.status, l.attempt, l.max_attempts, l.crashes, l.max_crashes, l.token, l.ttl_ms, l.crash_policy,
     j.created_at, nullif(l.run_at, 253402300799999) AS run_at,
     l.lease_owner, l.claimed_at, l.lease_until, l.cancel_requested, NULL AS finished_at
