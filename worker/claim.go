@@ -81,6 +81,9 @@ func (w *Worker) claim(ctx context.Context, q *queue, n int) (int, error) {
 func (w *Worker) adopt(ctx context.Context, q *queue) error {
 	call, cancel := context.WithTimeout(w.base, callTimeout)
 	defer cancel()
+	// Known is what was known when the question went out: by the time the answer comes, some of
+	// it is settled and forgotten, and must not run again.
+	known := w.holds.refs()
 	sent := clock.Now()
 	held, err := w.store.HeldBy(call, w.owner)
 	if err != nil {
@@ -88,7 +91,7 @@ func (w *Worker) adopt(ctx context.Context, q *queue) error {
 	}
 	w.trouble.over(callClaim)
 	for _, job := range held.Jobs {
-		if job.Queue != q.name || w.holds.has(job.Ref()) {
+		if job.Queue != q.name || known[job.Ref()] {
 			continue
 		}
 		w.log.Info("adopted a lease whose claim went unanswered", "job", job.ID, "kind", job.Kind, "queue", q.name,
@@ -109,6 +112,7 @@ func (w *Worker) begin(ctx context.Context, h *hold) {
 		h.mu.Lock()
 		h.returned = true
 		h.mu.Unlock()
+		h.cancel(context.Canceled) // or the base context would remember it to its end
 		w.settler.put(h, pacht.Settlement{Ref: h.job.Ref(), Outcome: pacht.OutcomeReleased})
 		return
 	}

@@ -116,7 +116,11 @@ func (h *hold) Ensure(ctx context.Context, d time.Duration) error {
 			return fmt.Errorf("ensure %s of %s: CompleteTx was called, no effect may follow it", d, h.job.Ref())
 		}
 		sent := clock.Now()
-		answer, err := h.w.store.Renew(ctx, []pacht.Ref{h.job.Ref()})
+		// Bounded: a call that nobody answers would keep the renewals of all others waiting for
+		// its connection.
+		call, cancel := context.WithTimeout(ctx, renewTimeout(h.job.TTL))
+		answer, err := h.w.store.Renew(call, []pacht.Ref{h.job.Ref()})
+		cancel()
 		if err != nil {
 			return fmt.Errorf("ensure %s of %s: %w", d, h.job.Ref(), err)
 		}

@@ -58,7 +58,7 @@ func (w *Worker) renewLoop() {
 		for _, h := range w.holds.list() {
 			if h.renewalDue() {
 				due[h.job.Ref()] = h
-				shortest = min(shortest, max(h.job.TTL/3, 50*time.Millisecond))
+				shortest = min(shortest, renewTimeout(h.job.TTL))
 			}
 		}
 		refs := make([]pacht.Ref, 0, len(due))
@@ -74,6 +74,11 @@ func (w *Worker) renewLoop() {
 			w.renew(refs, due, shortest)
 		}
 	}
+}
+
+// renewTimeout bounds one call that renews a lease of this TTL.
+func renewTimeout(ttl time.Duration) time.Duration {
+	return min(max(ttl/3, 50*time.Millisecond), callTimeout)
 }
 
 // renewalDue says whether it is time to renew. Not any more once the handler was stopped and

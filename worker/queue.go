@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
 )
 
 // queue is one queue's slots: a job takes one from the claim to the answer of its settle.
@@ -124,10 +125,15 @@ func (s *holds) list() []*hold {
 	return list
 }
 
-func (s *holds) has(ref pacht.Ref) bool {
+// refs answers which leases are held now.
+func (s *holds) refs() map[pacht.Ref]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.all[ref] != nil
+	refs := make(map[pacht.Ref]bool, len(s.all))
+	for ref := range s.all {
+		refs[ref] = true
+	}
+	return refs
 }
 
 // drained is closed while nothing is held.
@@ -138,7 +144,8 @@ func (s *holds) drained() <-chan struct{} {
 }
 
 // ticker returns a function that waits for the next look at the leases: a tick of the
-// shortest one, at once if a shorter one comes. It returns false when ctx ends.
+// shortest one, also of one that comes meanwhile. No lease that comes puts the look off (R8).
+// It returns false when ctx ends.
 func (s *holds) ticker(ctx context.Context) func() bool {
 	shorter := make(chan struct{}, 1)
 	s.mu.Lock()
@@ -153,6 +160,7 @@ func (s *holds) ticker(ctx context.Context) func() bool {
 		return s.tick
 	}
 	return func() bool {
+		since := clock.Now()
 		t := time.NewTimer(tick())
 		defer t.Stop()
 		for {
@@ -162,7 +170,7 @@ func (s *holds) ticker(ctx context.Context) func() bool {
 			case <-t.C:
 				return true
 			case <-shorter:
-				t.Reset(tick())
+				t.Reset(tick() - since.Elapsed())
 			}
 		}
 	}

@@ -143,9 +143,19 @@ func (s *settler) store(batch []outcome) (again []outcome) {
 			s.later(settle[i])
 			continue
 		}
-		s.done(settle[i], a)
+		s.done(settle[i], committed(settle[i], a))
 	}
 	return again
+}
+
+// committed takes a refusal for what it is if the commit of CompleteTx came between the look
+// at the ledger and the settle: nobody else completes under this token.
+func committed(o outcome, a pacht.Settled) pacht.Settled {
+	var lost *pacht.LeaseLostError
+	if o.asked && errors.As(a.Err, &lost) && lost.Outcome == pacht.OutcomeCompleted {
+		return pacht.Settled{Ref: a.Ref, Status: pacht.Completed}
+	}
+	return a
 }
 
 // closed reads from the ledger whether the hold's lease was closed, and how.
