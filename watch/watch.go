@@ -15,6 +15,9 @@ import (
 	"github.com/pacht-queue/pacht/internal/clock"
 )
 
+// callTimeout bounds one call, so that a connection on which nobody answers cannot stop it.
+const callTimeout = time.Minute
+
 // Config is a watcher's configuration; the zero value works.
 type Config struct {
 	// Period is the longest time between two passes: 10ms to 1h, 0 = 30s. Passes come earlier
@@ -38,14 +41,20 @@ type Config struct {
 	OnPass func(pacht.Pass)
 }
 
+// Store is what a watcher needs: passes, and a clock that tells whether the database answers.
+type Store interface {
+	pacht.Expirer
+	Now(ctx context.Context) (time.Time, error)
+}
+
 // Watcher is a Stuck Watcher, made by New.
 type Watcher struct {
-	store pacht.Expirer
+	store Store
 	cfg   Config
 }
 
 // New checks the configuration. It does not touch the database.
-func New(store pacht.Expirer, cfg Config) (*Watcher, error) {
+func New(store Store, cfg Config) (*Watcher, error) {
 	if cfg.Period == 0 {
 		cfg.Period = 30 * time.Second
 	}
@@ -86,7 +95,6 @@ func (w *Watcher) request() pacht.ExpireRequest {
 func (w *Watcher) Run(ctx context.Context) error {
 	out := false
 	for {
-		wait := w.cfg.Poll
 		switch err := w.pass(ctx); {
 		case ctx.Err() != nil:
 			return nil
@@ -96,11 +104,24 @@ func (w *Watcher) Run(ctx context.Context) error {
 		case err == nil:
 			out = false
 		}
-		if out {
-			wait = w.cfg.AfterOutage
-		}
-		if clock.Sleep(ctx, clock.Jitter(wait)) != nil {
+		if out && w.outage(ctx) != nil || clock.Sleep(ctx, clock.Jitter(w.cfg.Poll)) != nil {
 			return nil
+		}
+	}
+}
+
+// outage waits until the database answers, and then on: counted from the last failure, the
+// holders would have whatever happens to be left of that time (R7).
+func (w *Watcher) outage(ctx context.Context) error {
+	for {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		_, err := w.store.Now(call)
+		cancel()
+		if err == nil {
+			return clock.Sleep(ctx, clock.Jitter(w.cfg.AfterOutage))
+		}
+		if err := clock.Sleep(ctx, clock.Jitter(w.cfg.Poll)); err != nil {
+			return err
 		}
 	}
 }
@@ -109,7 +130,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 func (w *Watcher) pass(ctx context.Context) error {
 	req := w.request()
 	for {
-		p, err := w.store.Expire(ctx, req)
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		p, err := w.store.Expire(call, req)
+		cancel()
 		if err != nil || !p.Turn {
 			return err
 		}

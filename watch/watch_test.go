@@ -54,7 +54,7 @@ func expired(t *testing.T, s *sqlite.Store, n int) {
 }
 
 // run watches until done says so, and returns what the watcher did and logged.
-func run(t *testing.T, s pacht.Expirer, cfg watch.Config, done func([]pacht.Pass) bool) ([]pacht.Pass, string) {
+func run(t *testing.T, s watch.Store, cfg watch.Config, done func([]pacht.Pass) bool) ([]pacht.Pass, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -105,7 +105,7 @@ func TestOneTurnClosesAllPages(t *testing.T) {
 
 // unreachable fails a number of times before it reaches the real store.
 type unreachable struct {
-	pacht.Expirer
+	watch.Store
 	mu    sync.Mutex
 	fails int
 	last  time.Time
@@ -125,7 +125,7 @@ func (u *unreachable) Expire(ctx context.Context, req pacht.ExpireRequest) (pach
 	if failed {
 		return pacht.Pass{}, fmt.Errorf("injected: connection refused")
 	}
-	return u.Expirer.Expire(ctx, req)
+	return u.Store.Expire(ctx, req)
 }
 
 // R7, S042: after a time without database the first pass waits, so that holders who come back
@@ -133,7 +133,7 @@ func (u *unreachable) Expire(ctx context.Context, req pacht.ExpireRequest) (pach
 func TestAfterAnOutageHoldersComeFirst(t *testing.T) {
 	s := open(t)
 	expired(t, s, 1)
-	u := &unreachable{Expirer: s, fails: 3}
+	u := &unreachable{Store: s, fails: 3}
 	cfg := watch.Config{Period: 10 * time.Second, Poll: 10 * time.Millisecond, AfterOutage: 300 * time.Millisecond}
 	_, log := run(t, u, cfg, func(p []pacht.Pass) bool { return closed(p) == 1 })
 	if waited := u.first.Sub(u.last); waited < 250*time.Millisecond {
