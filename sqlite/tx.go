@@ -29,6 +29,9 @@ func (t *txVerbs) EnqueueTx(ctx context.Context, jobs []pacht.NewJob) ([]pacht.E
 	if err := t.store.fits(ctx); err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
+	if err := t.open(ctx); err != nil {
+		return nil, fmt.Errorf("enqueue: %w", err)
+	}
 	if _, err := t.tx.ExecContext(ctx, t.store.sql.Savepoint); err != nil {
 		return nil, txError("enqueue", err)
 	}
@@ -81,6 +84,9 @@ func (t *txVerbs) settle(ctx context.Context, b pacht.Settlement) error {
 	if err := t.store.fits(ctx); err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
+	if err := t.open(ctx); err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
 	now, err := t.now(ctx)
 	if err != nil {
 		return txError(verb, err)
@@ -110,6 +116,9 @@ func (t *txVerbs) SetStepTx(ctx context.Context, ref pacht.Ref, name string, dat
 	if err := t.store.fits(ctx); err != nil {
 		return fmt.Errorf("step %s of %s: %w", name, ref, err)
 	}
+	if err := t.open(ctx); err != nil {
+		return fmt.Errorf("step %s of %s: %w", name, ref, err)
+	}
 	now, err := t.now(ctx)
 	if err == nil {
 		err = t.store.setStep(ctx, t.tx, now, ref, name, data)
@@ -124,6 +133,19 @@ func (t *txVerbs) SetStepTx(ctx context.Context, ref pacht.Ref, name string, dat
 		return txError("set step", err)
 	}
 	return nil
+}
+
+// open refuses a transaction that SQLite has undone by itself, as it does when the caller's
+// write is interrupted or the disk is full. database/sql does not know, and what followed would
+// be committed statement by statement, without the business rows (R4). Within a transaction
+// another cannot begin: that it can is the sign.
+func (t *txVerbs) open(ctx context.Context) error {
+	_, err := t.tx.ExecContext(ctx, t.store.sql.Begin)
+	if err != nil && !isBusy(err) {
+		return nil
+	}
+	_ = t.tx.Rollback() // of what has just begun, if it has; the caller's own is gone
+	return fmt.Errorf("%w: SQLite has undone it when one of its statements failed", pacht.ErrSerialization)
 }
 
 func (t *txVerbs) now(ctx context.Context) (now int64, err error) {

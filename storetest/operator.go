@@ -210,6 +210,15 @@ func operatorRetry(c *kase) {
 		c.must(c.Store.Retry(c.ctx, early.ID, act))
 		c.same("max_attempts", c.job(early.ID).MaxAttempts, 1+5)
 	}
+	for outcome, counted := range map[pacht.Outcome]int{pacht.OutcomeFailed: 1, pacht.OutcomeSnoozed: 0, pacht.OutcomeReleased: 0} {
+		j := c.claimID("a", c.one(pacht.MaxAttempts(5))) // what was given back stays given back (R5)
+		_, err := c.Store.Cancel(c.ctx, j.ID, act)
+		c.must(err)
+		c.same("status", c.close(j.Ref(), outcome).Status, pacht.Cancelled)
+		c.must(c.Store.Retry(c.ctx, j.ID, act))
+		j = c.job(j.ID)
+		c.same("attempts after a cancelled "+string(outcome), fmt.Sprint(j.Attempt, j.MaxAttempts), fmt.Sprint(counted, counted+5))
+	}
 	id := c.one(pacht.MaxAttempts(2), pacht.MaxCrashes(2))
 	c.close(c.claimID("a", id).Ref(), pacht.OutcomeFailed)
 	c.same("status", c.close(c.claimID("a", id).Ref(), pacht.OutcomeFailed).Status, pacht.Dead)

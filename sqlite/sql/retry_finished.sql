@@ -4,11 +4,17 @@
 INSERT INTO pacht_leases (
     job_id, token, run_at, attempt, max_attempts, ttl_ms, max_crashes, priority, crash_policy, queue, kind)
 SELECT
-    j.job_id, a.token, ?2, a.attempt, a.attempt + j.max_attempts, j.ttl_ms, j.max_crashes,
+    j.job_id, a.token, ?2, a.counted, a.counted + j.max_attempts, j.ttl_ms, j.max_crashes,
     j.priority, j.crash_policy, j.queue, j.kind
 FROM pacht_jobs AS j
-JOIN pacht_attempts AS a ON a.job_id = j.job_id
-    AND a.token = (SELECT max(b.token) FROM pacht_attempts AS b WHERE b.job_id = j.job_id)
+JOIN (
+    SELECT
+        b.job_id, b.token, b.next_status,
+        b.attempt - CASE WHEN b.outcome IN ('Released', 'Snoozed') THEN 1 ELSE 0 END AS counted  -- given back (R5)
+    FROM pacht_attempts AS b
+    WHERE b.job_id = ?1
+    ORDER BY b.token DESC
+    LIMIT 1) AS a ON a.job_id = j.job_id
 WHERE j.job_id = ?1
     AND a.next_status IN ('Dead', 'Cancelled')
     AND NOT EXISTS (SELECT 1 FROM pacht_leases AS l WHERE l.job_id = j.job_id)
