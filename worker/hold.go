@@ -24,18 +24,21 @@ type hold struct {
 
 	claimed clock.Instant // from before the claim was sent
 
-	mu       sync.Mutex
-	from     clock.Instant // from before the last claim or renewal was sent
-	left     time.Duration // how long the lease lasts from then on
-	until    time.Time     // lease_until by the database's clock
-	asked    clock.Instant // when the last renewal was tried
-	retry    time.Duration // not 0: the last renewal failed, try again this long after asked
-	stopped  clock.Instant // when its handler was cancelled
-	cause    error         // why; nil while it may work
-	wedged   bool
-	returned bool // its handler has returned
-	closing  bool // CompleteTx was called: the row is locked or gone, no renewal any more
-	output   json.RawMessage
+	mu        sync.Mutex
+	from      clock.Instant // from before the last claim or renewal was sent
+	left      time.Duration // how long the lease lasts from then on
+	until     time.Time     // lease_until by the database's clock
+	asked     clock.Instant // when the last renewal was tried
+	retry     time.Duration // not 0: the last renewal failed, try again this long after asked
+	stopped   clock.Instant // when its handler was cancelled
+	cause     error         // why; nil while it may work
+	wedged    bool
+	forfeited bool // a renewal was refused: the lease is not ours any more
+	returned  bool // its handler has returned
+	tried     bool // CompleteTx was called: what became of it, only the ledger knows
+	closing   bool // it closed the lease in a transaction, which may be open, committed or rolled back
+	guarded   bool // as far as we know that transaction still has the row locked, or has committed
+	output    json.RawMessage
 }
 
 // margin is how long before lease_until the holder stops itself (R8).
@@ -64,6 +67,7 @@ func (h *hold) renewed(sent clock.Instant, now, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.from, h.asked, h.left, h.until, h.retry = sent, sent, until.Sub(now), until, 0
+	h.guarded = false // a row that could be extended is not locked: the transaction was rolled back
 }
 
 // seen takes in what the database's clock said in an answer to a call sent at the given time:
@@ -90,13 +94,13 @@ func (h *hold) stop(cause error) bool {
 	return first
 }
 
-// lose is stop because the lease is not ours any more, or no more for certain. A job whose
-// lease CompleteTx has closed, or is about to, is protected by its row lock and goes on.
+// lose is stop because the lease is not ours any more, or no more for certain. A job that
+// CompleteTx is closing is protected by its row lock, and goes on while that stands.
 func (h *hold) lose(cause error) {
 	h.mu.Lock()
-	closing, returned := h.closing, h.returned
+	guarded, returned := h.guarded, h.returned
 	h.mu.Unlock()
-	if closing || !h.stop(cause) || returned {
+	if guarded || !h.stop(cause) || returned {
 		return
 	}
 	h.w.log.Warn("lease lost, handler cancelled", append(h.attrs(), "cause", cause)...)
@@ -179,17 +183,23 @@ func (h *hold) Steps(ctx context.Context) ([]pacht.Step, error) {
 // CompleteTx implements pacht.Keeper. It may be called again in a new transaction if the
 // first was rolled back.
 func (h *hold) CompleteTx(ctx context.Context, tx pacht.Tx) error {
+	if tx == nil {
+		return &pacht.InvalidError{Field: "transaction", Value: "nil", Bound: "store.Tx or store.SQLTx of an open transaction"}
+	}
 	h.mu.Lock()
 	before := h.closing
-	h.closing = true // before the call: from the lock on a renewal would find the row busy
+	// Before the call: from the lock on, a renewal finds the row busy.
+	h.tried, h.closing, h.guarded = true, true, true
 	s := pacht.Settlement{Ref: h.job.Ref(), Outcome: pacht.OutcomeCompleted, Output: h.output}
 	h.mu.Unlock()
 	err := tx.SettleTx(ctx, s)
-	if err != nil && !before {
-		h.mu.Lock()
-		h.closing = false
-		h.mu.Unlock()
+	h.mu.Lock()
+	if err != nil {
+		h.closing, h.guarded = before, false
+	} else {
+		h.asked, h.retry = clock.Now(), retryAfter(h.job.TTL) // soon: does the transaction still have it?
 	}
+	h.mu.Unlock()
 	h.refused(err)
 	return err
 }

@@ -18,6 +18,7 @@ const stackLabel = "pacht_lease"
 // never talks to the database, so that nothing can hold it up. It also finds handlers that
 // ignore their cancelled context.
 func (w *Worker) deposeLoop() {
+	said := false
 	for next := w.holds.ticker(w.base); next(); {
 		wedged := 0
 		for _, h := range w.holds.list() {
@@ -42,7 +43,8 @@ func (w *Worker) deposeLoop() {
 				w.tell(Event{Type: EventWedged, Job: h.job, Err: fmt.Errorf("%w\n%s", context.Cause(h.ctx), stack)})
 			}
 		}
-		if slots := w.slots(); w.cfg.StopWhenWedged && wedged >= slots && w.running.Load() {
+		if slots := w.slots(); w.cfg.StopWhenWedged && wedged >= slots && !said {
+			said = true
 			w.log.Error("every slot is blocked by a handler that ignores its context; stopping", "slots", slots, "owner", w.owner)
 			w.giveUp()
 		}
@@ -82,13 +84,13 @@ func renewTimeout(ttl time.Duration) time.Duration {
 }
 
 // renewalDue says whether it is time to renew. Not any more once the handler was stopped and
-// has not returned in its grace time, or CompleteTx was called; but until the outcome of a
-// handler that has returned is stored (S022).
+// has not returned in its grace time; but until the outcome of a handler that has returned is
+// stored (S022). Also after CompleteTx: its transaction may have been rolled back.
 func (h *hold) renewalDue() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.closing || h.wedged || h.remaining() <= 0:
+	case h.wedged || h.forfeited || h.remaining() <= 0 && !h.guarded:
 		return false
 	case h.retry > 0:
 		return h.asked.Elapsed() >= h.retry
@@ -124,6 +126,7 @@ func (w *Worker) renew(refs []pacht.Ref, due map[pacht.Ref]*hold, timeout time.D
 			h.retryRenewal(sent)
 		case pacht.RenewLost:
 			h.forfeit()
+			w.examine(call, h)
 			h.lose(errLost)
 		}
 		if row.CancelRequested && h.stop(pacht.ErrCancelRequested) {
@@ -135,20 +138,39 @@ func (w *Worker) renew(refs []pacht.Ref, due map[pacht.Ref]*hold, timeout time.D
 	}
 }
 
+// examine asks the ledger why a lease that CompleteTx closed in some transaction is gone: if
+// that was committed the handler may go on, else somebody else has closed or taken it.
+func (w *Worker) examine(ctx context.Context, h *hold) {
+	h.mu.Lock()
+	asks := h.closing && !h.returned
+	h.mu.Unlock()
+	if !asks {
+		return
+	}
+	closed, err := w.settler.closed(ctx, h)
+	if err != nil {
+		w.trouble.met(callRenew, err)
+	}
+	h.mu.Lock()
+	h.guarded = closed != nil && closed.Err == nil
+	h.mu.Unlock()
+}
+
 // forfeit takes in that the lease is not ours any more: nothing of it remains to be renewed.
-// What CompleteTx has closed is gone for a good reason.
 func (h *hold) forfeit() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.left = 0
+	h.left, h.forfeited = 0, true
 }
 
 func (h *hold) retryRenewal(sent clock.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.asked = sent
-	h.retry = clock.Jitter(min(h.job.TTL/15, time.Second))
+	h.asked, h.retry = sent, retryAfter(h.job.TTL)
 }
+
+// retryAfter is how soon a renewal that failed, or found the row busy, is tried again.
+func retryAfter(ttl time.Duration) time.Duration { return clock.Jitter(min(ttl/15, time.Second)) }
 
 // stackOf finds the goroutines that carry the lease's label, the handler and what it started.
 func stackOf(ref pacht.Ref) string {

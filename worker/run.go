@@ -51,7 +51,7 @@ func (w *Worker) timeout(h Handler) time.Duration {
 func (w *Worker) conclude(h *hold, err error) {
 	h.mu.Lock()
 	h.returned = true
-	closing, wedged := h.closing, h.wedged
+	tried, wedged := h.tried, h.wedged
 	h.wedged = false
 	h.mu.Unlock()
 	if wedged {
@@ -59,7 +59,7 @@ func (w *Worker) conclude(h *hold, err error) {
 		w.tell(Event{Type: EventUnwedged, Job: h.job})
 	}
 	h.cancel(context.Canceled) // what the handler left behind should end
-	if closing {
+	if tried {
 		w.settler.ask(h, err)
 		return
 	}

@@ -203,3 +203,111 @@ func TestLostLeaseCannotCommitTheBusinessWrite(t *testing.T) {
 		checked(t, s)
 	})
 }
+
+// R8: a transaction that closed the lease and was rolled back protects nothing any more: the
+// lease is renewed again, and a handler that cannot renew is cancelled before its end.
+func TestRolledBackCompletionIsALeaseLikeAnyOther(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		s := &faulty{store: db.open(t)}
+		b, _ := newBusiness(t, db, s.store)
+		rolledBack, causes := make(chan struct{}), make(chan error, 1)
+		cfg := quick(1, func(ctx context.Context, job *pacht.Job[task]) error {
+			if job.Token > 1 {
+				return nil
+			}
+			if err := b.complete(ctx, job, func(tx businessTx) error { return tx.rollback(ctx) }); err != nil {
+				return err
+			}
+			close(rolledBack)
+			<-ctx.Done()
+			if left := job.Remaining(); left <= 0 {
+				t.Errorf("cancelled %s after the end of the lease", -left)
+			}
+			causes <- context.Cause(ctx)
+			return ctx.Err()
+		})
+		start(t, s, cfg)
+		id := enqueue(t, s, 1, pacht.TTL(time.Second))[0]
+		<-rolledBack
+		first := job(t, s, id).LeaseUntil
+		eventually(t, 10*time.Second, "the lease is renewed", func() bool { return job(t, s, id).LeaseUntil.After(first) })
+		s.failRenew.Store(true)
+		select {
+		case cause := <-causes:
+			if !errors.Is(cause, pacht.ErrLeaseLost) {
+				t.Errorf("cause: %v", cause)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("the handler was not cancelled")
+		}
+		s.failRenew.Store(false)
+		becomes(t, s, id, pacht.Completed)
+	})
+}
+
+// R8: while the transaction stands open it protects the job by its row lock, and the handler
+// is not cancelled though nothing can be renewed; after its commit neither.
+func TestOpenCompletionProtectsItsJob(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t, "postgres") // on SQLite an open transaction locks the whole file
+	s := db.open(t)
+	b, booked := newBusiness(t, db, s)
+	cfg := quick(1, func(ctx context.Context, job *pacht.Job[task]) error {
+		err := b.complete(ctx, job, func(tx businessTx) error {
+			time.Sleep(600 * time.Millisecond) // less than the lease: idling longer ends the session
+			return tx.commit(ctx)
+		})
+		if err == nil {
+			select { // what a handler does after its commit is not cut off either
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			case <-time.After(1500 * time.Millisecond):
+			}
+		}
+		if err != nil {
+			t.Errorf("cancelled: %v", err)
+		}
+		return err
+	})
+	w := start(t, s, cfg)
+	id := enqueue(t, s, 1, pacht.TTL(time.Second))[0]
+	becomes(t, s, id, pacht.Completed)
+	eventually(t, 10*time.Second, "told of one completion", func() bool { return w.seen.count(worker.EventSettled) == 1 })
+	if booked() != 1 || w.seen.count(worker.EventLost) != 0 {
+		t.Errorf("booked %d times, %d lost", booked(), w.seen.count(worker.EventLost))
+	}
+}
+
+// A handler whose CompleteTx failed, and who says nil all the same, has not completed.
+func TestCompletionThatFailedIsNotCommitted(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		s := db.open(t)
+		b, booked := newBusiness(t, db, s)
+		cfg := quick(1, func(ctx context.Context, job *pacht.Job[task]) error {
+			if job.Attempt > 1 {
+				return b.complete(ctx, job, func(tx businessTx) error { return tx.commit(ctx) })
+			}
+			tx, err := b.begin(ctx)
+			if err != nil {
+				return err
+			}
+			if err := tx.rollback(ctx); err != nil {
+				return err
+			}
+			if err := job.CompleteTx(ctx, tx); err == nil {
+				t.Error("completed in a transaction that is over")
+			}
+			return nil
+		})
+		cfg.Retry = pacht.Fixed(time.Millisecond)
+		start(t, s, cfg)
+		id := enqueue(t, s, 1)[0]
+		becomes(t, s, id, pacht.Completed)
+		if got := outcomes(t, s, id); !slices.Equal(got, []pacht.Outcome{pacht.OutcomeFailed, pacht.OutcomeCompleted}) || booked() != 1 {
+			t.Errorf("ledger %v, booked %d times", got, booked())
+		}
+		if got := ledger(t, s, id)[0].Error; !strings.Contains(got, pacht.ErrNotCommitted.Error()) {
+			t.Errorf("error: %s", got)
+		}
+	})
+}
