@@ -26,6 +26,8 @@ type Reader interface {
 	// Counts counts unfinished, Dead and Cancelled jobs by queue and status. Completed ones
 	// are not counted: that would read the whole history.
 	Counts(ctx context.Context) ([]Count, error)
+	// Waiting counts the due Pending jobs by queue and kind, in this order.
+	Waiting(ctx context.Context) ([]Waiting, error)
 	// Workers lists worker processes, the running ones first, then newest first.
 	Workers(ctx context.Context) ([]WorkerInfo, error)
 	// Queues lists the queues that have settings of their own.
@@ -80,6 +82,14 @@ type Count struct {
 	// lease_until.
 	Due     int64 `json:"due,omitempty"`
 	Expired int64 `json:"expired,omitempty"`
+}
+
+// Waiting is how many jobs of one queue and kind are due, and since when the oldest is.
+type Waiting struct {
+	Queue string    `json:"queue"`
+	Kind  string    `json:"kind"`
+	Jobs  int64     `json:"jobs"`
+	Since time.Time `json:"since"` // the oldest run_at
 }
 
 // QueueInfo is a queue with settings of its own.

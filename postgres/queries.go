@@ -63,6 +63,7 @@ type queries struct {
 	Settle         string `sql:"settle"`
 	Settled        string `sql:"settled"`
 	Steps          string `sql:"steps"`
+	Waiting        string `sql:"waiting"`
 	Watch          string `sql:"watch"`
 	Workers        string `sql:"workers"`
 }

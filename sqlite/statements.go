@@ -73,6 +73,7 @@ type statements struct {
 	Reports        string `sql:"reports"`
 	Audit          string `sql:"audit"`
 	Counts         string `sql:"counts"`
+	Waiting        string `sql:"waiting"`
 	Workers        string `sql:"workers"`
 	Queue          string `sql:"queue"`
 	Queues         string `sql:"queues"`

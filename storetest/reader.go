@@ -81,6 +81,7 @@ func readerCases(g *group) {
 			"-b Pending 1 due 1 expired 0",
 		}, "\n"))
 	})
+	g.run("S083/all due jobs are counted by queue and kind, however many, with the oldest", waiting)
 	g.run("steps are kept by attempt and read by the next one", func(c *kase) {
 		held := c.take("a")
 		c.must(c.Store.SetStep(c.ctx, held.Ref(), "charged", json.RawMessage(`{"id": 9007199254740993}`)))
@@ -157,6 +158,42 @@ func (c *kase) list(f pacht.Filter) []pacht.ID {
 		ids = append(ids, j.ID)
 	}
 	return ids
+}
+
+func waiting(c *kase) {
+	ask := func() string {
+		c.Helper()
+		found, err := c.Store.Waiting(c.ctx)
+		c.must(err)
+		var got []string
+		for _, w := range found {
+			got = append(got, fmt.Sprintf("%s %s %d %s", strings.TrimPrefix(w.Queue, c.queue), w.Kind, w.Jobs, w.Since.UTC().Format(time.RFC3339Nano)))
+		}
+		return strings.Join(got, "\n")
+	}
+	c.same("in an empty database", ask(), "")
+	odd := c.new(pacht.Queue(c.queue + "-b"))
+	odd.Kind = "odd"
+	old := c.job(c.enqueue(odd)[0])
+	c.age(time.Hour)
+	old.RunAt = old.RunAt.Add(-time.Hour)
+	// More than any list of jobs would show at once, all of them newer.
+	many := c.many(1001)
+	c.one(pacht.RunIn(time.Hour)) // not due
+	for _, status := range pacht.Statuses {
+		if status != pacht.Pending {
+			c.in(status) // not Pending
+		}
+	}
+	odd = c.new(pacht.Queue(c.queue + "-b"))
+	odd.Kind = "more"
+	more := c.job(c.enqueue(odd)[0])
+	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+	c.same("waiting", ask(), strings.Join([]string{
+		" work 1001 " + stamp(c.job(many[0]).RunAt),
+		"-b more 1 " + stamp(more.RunAt),
+		"-b odd 1 " + stamp(old.RunAt),
+	}, "\n"))
 }
 
 func listFilters(c *kase) {
