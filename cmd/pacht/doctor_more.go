@@ -43,47 +43,29 @@ func (v *vitals) clocks() finding {
 
 // unserved finds due jobs that no running worker takes.
 func (v *vitals) unserved() finding {
-	type pair struct{ queue, kind string }
-	oldest := map[pair]time.Time{}
-	number := map[pair]int{}
-	var pairs []pair
-	for _, j := range v.pending {
-		p := pair{j.Queue, j.Kind}
-		if j.RunAt.After(v.now) || slices.ContainsFunc(v.live(), func(w pacht.WorkerInfo) bool {
-			return slices.Contains(w.Queues, p.queue) && slices.Contains(w.Kinds, p.kind)
+	live := v.live()
+	alone, lines := []pacht.Waiting{}, []string{}
+	f := finding{Key: "unserved", Question: "Is there a running worker for every kind that is due?", Verdict: good}
+	for _, w := range v.waiting {
+		if slices.ContainsFunc(live, func(i pacht.WorkerInfo) bool {
+			return slices.Contains(i.Queues, w.Queue) && slices.Contains(i.Kinds, w.Kind)
 		}) {
 			continue
 		}
-		if number[p]++; number[p] == 1 {
-			pairs, oldest[p] = append(pairs, p), j.RunAt
-		}
-		if j.RunAt.Before(oldest[p]) {
-			oldest[p] = j.RunAt
-		}
-	}
-	all, due, _ := v.count(pacht.Pending)
-	type unserved struct {
-		Queue string    `json:"queue"`
-		Kind  string    `json:"kind"`
-		Jobs  int       `json:"jobs"`
-		Since time.Time `json:"since"`
-	}
-	rows, lines := []unserved{}, []string{}
-	f := finding{Key: "unserved", Question: "Is there a running worker for every kind that is due?", Verdict: good}
-	for _, p := range pairs {
-		rows = append(rows, unserved{p.queue, p.kind, number[p], oldest[p]})
-		lines = append(lines, fmt.Sprintf("queue %s, kind %s: %s, the oldest due %s", p.queue, p.kind, plural(int64(number[p]), "job", "jobs"), ago(oldest[p], v.now)))
+		alone = append(alone, w)
+		lines = append(lines, fmt.Sprintf("queue %s, kind %s: %s, the oldest due %s", w.Queue, w.Kind, plural(w.Jobs, "job", "jobs"), ago(w.Since, v.now)))
 		// A worker may just be starting.
-		if f.Verdict = worse(f.Verdict, look); v.now.Sub(oldest[p]) > time.Minute {
+		if f.Verdict = worse(f.Verdict, look); v.now.Sub(w.Since) > time.Minute {
 			f.Verdict = bad
 		}
 	}
+	all, due, _ := v.count(pacht.Pending)
 	f.Answer = fmt.Sprintf("yes: %d pending, %d of them due", all, due)
-	if len(pairs) > 0 {
-		f.Answer = fmt.Sprintf("no (%d pending, %d of them due; the newest %d were looked at)", all, due, len(v.pending))
+	if len(alone) > 0 {
+		f.Answer = fmt.Sprintf("no: %d pending, %d of them due", all, due)
 	}
 	f.shown = strings.Join(lines, "\n")
-	f.Figures = map[string]any{"pending": all, "due": due, "unserved": rows}
+	f.Figures = map[string]any{"pending": all, "due": due, "unserved": alone}
 	return f
 }
 

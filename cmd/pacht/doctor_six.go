@@ -92,7 +92,7 @@ func mark(v verdict) string {
 }
 
 func (v *vitals) longRenew() finding {
-	var long, renewed, heldRenewed, overdue int64
+	var long, renewed, heldRenewed, overdue, forgotten int64
 	var lines []string
 	for _, s := range v.stats {
 		// Those that expired or came late had nobody to renew them at the end.
@@ -102,8 +102,12 @@ func (v *vitals) longRenew() finding {
 	for _, j := range v.held {
 		switch left := j.LeaseUntil.Sub(v.now); {
 		case left < j.TTL/3:
-			// A holder renews after a third of the TTL: it has missed one beat, and soon two.
+			// A holder renews after a third of the TTL: it has missed one beat, and soon two. It
+			// may have died a moment ago, and the next pass of a watcher closes its lease.
 			overdue++
+			if -left > v.watchPeriod()+watchPatience {
+				forgotten++
+			}
 			if len(lines) < 10 {
 				lines = append(lines, fmt.Sprintf("job %d, kind %s: lease ends %s, not renewed in time by %s", j.ID, j.Kind, ago(j.LeaseUntil, v.now), j.LeaseOwner))
 			}
@@ -117,8 +121,12 @@ func (v *vitals) longRenew() finding {
 	f.Answer = fmt.Sprintf("%s than their TTL, %d of them renewed to the end; held now: %d, renewed %d, overdue %d",
 		plural(long, "lease was held longer", "leases were held longer"), renewed, len(v.held), heldRenewed, overdue)
 	switch {
-	case overdue > 0:
+	case forgotten > 0:
 		f.Verdict = bad
+		f.Answer += fmt.Sprintf("; %s past %s, and no watcher closed it", plural(forgotten, "is", "are"), short(v.watchPeriod()+watchPatience))
+	case overdue > 0:
+		f.Verdict = look
+		f.Answer += "; a worker has died or cannot renew, and a watcher closes what expires"
 	case renewed > 0 || heldRenewed > 0:
 		f.Verdict = good
 	default:
@@ -126,6 +134,21 @@ func (v *vitals) longRenew() finding {
 		f.Answer += "; none that had to renew and did was seen"
 	}
 	return f
+}
+
+const (
+	// usualPeriod is a watcher's, if nobody says otherwise.
+	usualPeriod = 30 * time.Second
+	// watchPatience is how much longer than its period a watcher may take to close what expired.
+	watchPatience = 30 * time.Second
+)
+
+// watchPeriod is from the last pass to the next, as the watcher itself has stored it.
+func (v *vitals) watchPeriod() time.Duration {
+	if v.watch.PassedAt.IsZero() {
+		return usualPeriod
+	}
+	return max(v.watch.NextAt.Sub(v.watch.PassedAt), 0)
 }
 
 func (v *vitals) watcherRuns() finding {

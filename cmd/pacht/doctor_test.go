@@ -91,7 +91,7 @@ func TestDoctorFindsHeldLeasesThatNobodyRenewsOrWatches(t *testing.T) {
 			now, err := db.Now(t.Context())
 			return err == nil && now.After(jobOf(t, db, id).LeaseUntil)
 		})
-		s.verdicts(s.visit(exitFailed), map[string]verdict{"long_renew": bad, "watcher_runs": bad, "owner_recorded": good, "attempt_kept": good})
+		s.verdicts(s.visit(exitFailed), map[string]verdict{"long_renew": look, "watcher_runs": bad, "owner_recorded": good, "attempt_kept": good})
 		if r := s.run("doctor"); !strings.Contains(r.out, "BAD") || !strings.Contains(r.out, "job "+id) || !strings.Contains(r.out, "somebody") {
 			t.Errorf("%s", r.out)
 		}
@@ -166,6 +166,53 @@ func TestDoctorFindsDueJobsThatNoWorkerTakesAndParkedOnes(t *testing.T) { // S08
 		t.Fatal(err)
 	}
 	s.verdicts(s.visit(exitOK), map[string]verdict{"unserved": good, "parked": look})
+}
+
+// The forgotten one is older than more jobs than any list shows.
+func TestDoctorFindsAKindWithoutAWorkerBehindManyNewerJobs(t *testing.T) { // S083
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *shell) {
+		s.enqueue("orphan")
+		if r := s.feed(strings.Repeat(`{"kind":"busy"}`+"\n", 1001), "enqueue", "--batch"); r.code != exitOK {
+			t.Fatal(r)
+		}
+		beat := pacht.WorkerInfo{Owner: "o", Host: "h", PID: 1, Queues: []string{"default"}, Kinds: []string{"busy"}, BeatEvery: time.Hour}
+		if err := s.store().Beat(t.Context(), beat); err != nil {
+			t.Fatal(err)
+		}
+		r := s.run("doctor")
+		if !strings.Contains(r.out, "queue default, kind orphan: 1 job") || strings.Contains(r.out, "kind busy: 1") {
+			t.Errorf("%s", r.out)
+		}
+	})
+}
+
+func TestLeaseThatExpiredAMomentAgoIsWorthALookUntilNoWatcherCame(t *testing.T) {
+	now := time.Now()
+	every := func(d time.Duration) pacht.WatchInfo {
+		return pacht.WatchInfo{PassedAt: now.Add(-d), NextAt: now}
+	}
+	for _, c := range []struct {
+		name string
+		left time.Duration
+		w    pacht.WatchInfo
+		want verdict
+	}{
+		{"in time", 50 * time.Second, every(time.Minute), unclear},
+		{"a beat was missed", 10 * time.Second, every(time.Minute), look},
+		{"just expired", -time.Second, every(time.Minute), look},
+		{"before the period and the patience are over", -89 * time.Second, every(time.Minute), look},
+		{"after them", -91 * time.Second, every(time.Minute), bad},
+		{"a long period", -91 * time.Second, every(time.Hour), look},
+		{"never watched, not for long", -59 * time.Second, pacht.WatchInfo{}, look},
+		{"never watched", -61 * time.Second, pacht.WatchInfo{}, bad},
+	} {
+		held := pacht.JobInfo{ID: 7, TTL: time.Minute, ClaimedAt: now.Add(c.left - time.Minute), LeaseUntil: now.Add(c.left)}
+		v := vitals{now: now, held: []pacht.JobInfo{held}, watch: c.w}
+		if got := v.longRenew(); got.Verdict != c.want {
+			t.Errorf("%s: %s (%s), want %s", c.name, got.Verdict, got.Answer, c.want)
+		}
+	}
 }
 
 func TestDoctorMeasuresTheSkewOfTheClocks(t *testing.T) {

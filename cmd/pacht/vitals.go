@@ -17,7 +17,7 @@ type vitals struct {
 	stats      []pacht.LeaseStats
 	held       []pacht.JobInfo // Processing, the newest
 	heldMore   bool            // there are more than were read
-	pending    []pacht.JobInfo // the newest
+	waiting    []pacht.Waiting // due, by queue and kind
 	counts     []pacht.Count
 	workers    []pacht.WorkerInfo
 	watch      pacht.WatchInfo
@@ -29,7 +29,7 @@ type vitals struct {
 	roundTrip  time.Duration
 }
 
-// page is how many jobs of a status doctor reads at most.
+// page is how many held leases doctor reads at most.
 const page = 1000
 
 func (v *vitals) take(ctx context.Context, db database.Database, f doctorFlags) (err error) {
@@ -47,12 +47,12 @@ func (v *vitals) take(ctx context.Context, db database.Database, f doctorFlags) 
 		return fmt.Errorf("list held leases: %w", err)
 	}
 	v.heldMore = len(v.held) == page
+	if v.waiting, err = db.Waiting(ctx); err != nil {
+		return err
+	}
 	// Read after the leases, so that none of them seems to lie in the future.
 	if v.now, err = db.Now(ctx); err != nil {
 		return err
-	}
-	if v.pending, err = db.Jobs(ctx, pacht.Filter{Status: pacht.Pending, Limit: page}); err != nil {
-		return fmt.Errorf("list pending jobs: %w", err)
 	}
 	if v.counts, err = db.Counts(ctx); err != nil {
 		return err
