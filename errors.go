@@ -30,6 +30,8 @@ var (
 	ErrWrongStatus = errors.New("not possible in this status")
 	// ErrSchema: the tables are missing, older or newer than this program.
 	ErrSchema = errors.New("schema does not fit")
+	// ErrClosed: the store was closed. A worker that meets it stops.
+	ErrClosed = errors.New("the store is closed")
 	// ErrInTransaction: a call that needs the file's write lock was made inside an open
 	// transaction on the same SQLite file, by the same process, and would wait for itself.
 	ErrInTransaction = errors.New("called inside an open transaction on the same file")

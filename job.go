@@ -58,7 +58,7 @@ const (
 // and is filled in by the queue's settings, else the defaults, when it is stored.
 type NewJob struct {
 	Kind     string
-	Args     json.RawMessage // stored byte for byte
+	Args     json.RawMessage // required, one JSON document, stored byte for byte
 	Metadata json.RawMessage // a JSON object, or empty
 	Queue    string          // "" = DefaultQueue
 	Priority int             // MinPriority to MaxPriority, 0 = DefaultPriority

@@ -11,7 +11,8 @@ import (
 type Option func(*NewJob)
 
 // New makes a job of args, with the options of its kind and then the ones given here. What
-// is wrong with them is reported by Validate, and so by every enqueue.
+// is wrong with them is reported by Validate, and so by every enqueue. Args are encoded by
+// encoding/json, which replaces invalid UTF-8 in strings; the document is stored byte for byte.
 func New(args Args, opts ...Option) NewJob {
 	if args == nil {
 		return NewJob{err: &InvalidError{Field: "args", Value: "nil", Bound: "a value with a kind"}}

@@ -102,9 +102,14 @@ func RetryAfter(d time.Duration, err error) error {
 	return &handlerError{outcome: OutcomeFailed, delay: max(d, 0), err: err}
 }
 
-// Snooze puts the job off without counting the attempt. It is not a failure.
+// Snooze puts the job off without counting the attempt. It is not a failure. A time that is
+// not greater than zero would be a hot loop that no cap ends: it is refused, and fails the
+// attempt as any other error does.
 func Snooze(d time.Duration) error {
-	return &handlerError{outcome: OutcomeSnoozed, delay: max(d, 0)}
+	if d <= 0 {
+		return &InvalidError{Field: "snooze", Value: d.String(), Bound: "more than 0"}
+	}
+	return &handlerError{outcome: OutcomeSnoozed, delay: d}
 }
 
 // Cancel ends the job as Cancelled: it is not needed any more. Nil stays nil.

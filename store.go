@@ -101,9 +101,12 @@ type WorkerInfo struct {
 	BeatEvery time.Duration `json:"beat_every_ns"`
 	// LastUntil is the latest lease_until that it holds, as far as it knows.
 	LastUntil time.Time `json:"last_until,omitzero"`
-	StartedAt time.Time `json:"started_at,omitzero"` // by the database's clock, as the next two
-	BeatAt    time.Time `json:"beat_at,omitzero"`
-	StoppedAt time.Time `json:"stopped_at,omitzero"` // zero while it runs, or if it crashed
+	// FirstUntil is the earliest. A beat brings the watcher's next pass forward to it, so that
+	// a short lease is not left until the period is over; it is not kept.
+	FirstUntil time.Time `json:"-"`
+	StartedAt  time.Time `json:"started_at,omitzero"` // by the database's clock, as the next two
+	BeatAt     time.Time `json:"beat_at,omitzero"`
+	StoppedAt  time.Time `json:"stopped_at,omitzero"` // zero while it runs, or if it crashed
 }
 
 // Missed says whether the worker neither ended in order nor beat for three periods.

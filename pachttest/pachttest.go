@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -25,7 +26,7 @@ type Lease struct {
 	lost      error
 	output    json.RawMessage
 	steps     []pacht.Step
-	completed int
+	completed bool
 }
 
 // Hold makes a held job without a database: the first attempt, with the whole TTL left, and
@@ -73,6 +74,9 @@ func (l *Lease) SetRemaining(d time.Duration) {
 
 // AddStep gives the job a step that an earlier attempt has reached.
 func (l *Lease) AddStep(name string, data any) error {
+	if err := pacht.ValidName("step", name); err != nil {
+		return err
+	}
 	raw, err := json.Marshal(data)
 	if err != nil {
 		return err
@@ -90,8 +94,8 @@ func (l *Lease) Output() json.RawMessage {
 	return l.output
 }
 
-// Completed says how often CompleteTx succeeded.
-func (l *Lease) Completed() int {
+// Completed says whether CompleteTx has closed the lease.
+func (l *Lease) Completed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.completed
@@ -151,15 +155,20 @@ func (l *Lease) Steps(context.Context) ([]pacht.Step, error) {
 	return append([]pacht.Step(nil), l.steps...), nil
 }
 
-// CompleteTx implements pacht.Keeper. The Tx is not touched: the job is in no database. What
-// the handler wrote with its own transaction is the test's to look at.
+// CompleteTx implements pacht.Keeper. The Tx is not touched, and may be nil: the job is in no
+// database. What the handler wrote with its own transaction is the test's to look at. As in
+// a database, a lease is closed once: the second call gets ErrAlreadySettled.
 func (l *Lease) CompleteTx(context.Context, pacht.Tx) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost == nil {
-		l.completed++
+	switch {
+	case l.lost != nil:
+		return l.lost
+	case l.completed:
+		return fmt.Errorf("complete %s: %w", l.job.Ref(), pacht.ErrAlreadySettled)
 	}
-	return l.lost
+	l.completed = true
+	return nil
 }
 
 // Result is what became of a job that was run inline.

@@ -66,6 +66,20 @@ func TestAnEarlierAttemptsStepIsSeen(t *testing.T) {
 	}
 }
 
+// R4: the double closes once, as a database does.
+func TestALeaseIsClosedOnce(t *testing.T) {
+	job, lease := pachttest.Hold(t, mail{To: "a@example.com"})
+	if err := job.CompleteTx(t.Context(), nil); err != nil || !lease.Completed() {
+		t.Errorf("first: %v, %v", err, lease.Completed())
+	}
+	if err := job.CompleteTx(t.Context(), nil); !errors.Is(err, pacht.ErrAlreadySettled) {
+		t.Errorf("second: %v", err)
+	}
+	if err := lease.AddStep("", nil); err == nil {
+		t.Error("a step without a name was accepted")
+	}
+}
+
 func TestALostLeaseRefusesAllThatIsFenced(t *testing.T) {
 	job, lease := pachttest.Hold(t, mail{To: "a@example.com"})
 	lease.Lose()
@@ -75,8 +89,8 @@ func TestALostLeaseRefusesAllThatIsFenced(t *testing.T) {
 	if err := job.SetStep(t.Context(), "sent", nil); !errors.Is(err, pacht.ErrLeaseLost) {
 		t.Errorf("step: %v", err)
 	}
-	if err := job.CompleteTx(t.Context(), nil); !errors.Is(err, pacht.ErrLeaseLost) || lease.Completed() != 0 {
-		t.Errorf("complete: %v, %d times", err, lease.Completed())
+	if err := job.CompleteTx(t.Context(), nil); !errors.Is(err, pacht.ErrLeaseLost) || lease.Completed() {
+		t.Errorf("complete: %v, %v", err, lease.Completed())
 	}
 	if job.Remaining() > 0 {
 		t.Errorf("%s left", job.Remaining())

@@ -17,7 +17,7 @@ func (s *Store) Beat(ctx context.Context, w pacht.WorkerInfo) error {
 	}
 	args := []any{
 		w.Owner, pacht.SafeText(w.Host, pacht.MaxOwnerBytes), int32(w.PID), append([]string{}, w.Queues...),
-		append([]string{}, w.Kinds...), int32(w.BeatEvery.Milliseconds()), microseconds(w.LastUntil),
+		append([]string{}, w.Kinds...), int32(w.BeatEvery.Milliseconds()), microseconds(w.LastUntil), microseconds(w.FirstUntil),
 	}
 	return s.write(ctx, "beat of "+w.Owner, s.sql.Beat, args)
 }

@@ -26,6 +26,9 @@ func (s *Store) Beat(ctx context.Context, info pacht.WorkerInfo) error {
 	return s.write(ctx, "beat of "+info.Owner, true, func(ctx context.Context, w *work) error {
 		_, err := w.ExecContext(ctx, s.sql.Beat, info.Owner, pacht.SafeText(info.Host, pacht.MaxOwnerBytes), info.PID,
 			string(queues), string(kinds), info.BeatEvery.Milliseconds(), w.now, millis(info.LastUntil))
+		if err == nil && !info.FirstUntil.IsZero() {
+			_, err = w.ExecContext(ctx, s.sql.WatchSooner, info.FirstUntil.UnixMilli())
+		}
 		return err
 	})
 }

@@ -60,6 +60,7 @@ type Store struct {
 	lock   *fileLock
 	writer *writer
 	ready  atomic.Bool // the schema was found to fit
+	closed atomic.Bool
 }
 
 var (
@@ -164,6 +165,7 @@ func (s *Store) DB() *sql.DB { return s.db }
 // Close ends the writer and closes all connections, DB() included. Calls that are still
 // waiting get an error; nothing of them was written.
 func (s *Store) Close() error {
+	s.closed.Store(true)
 	s.writer.close()
 	return s.closePools()
 }

@@ -24,6 +24,9 @@ func (s *Store) reading(ctx context.Context, verb, query string, args []any, sca
 
 // Now implements pacht.Reader.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	if s.closed.Load() {
+		return time.Time{}, pacht.ErrClosed
+	}
 	var ms int64
 	if _, err := one(ctx, s.read, s.sql.Now, nil, &ms); err != nil {
 		return time.Time{}, fmt.Errorf("read the database's clock: %w", err)

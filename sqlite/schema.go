@@ -114,6 +114,9 @@ func (s *Store) MigrationSQL() string {
 
 // Schema implements pacht.Checker.
 func (s *Store) Schema(ctx context.Context) (found, wanted int, err error) {
+	if s.closed.Load() {
+		return 0, len(s.steps), pacht.ErrClosed
+	}
 	applied, err := s.applied(ctx, s.read)
 	if err != nil {
 		return 0, len(s.steps), fmt.Errorf("read the schema's version: %w", err)
@@ -126,7 +129,10 @@ func (s *Store) Schema(ctx context.Context) (found, wanted int, err error) {
 
 // fits refuses to work on tables that this program does not know; it looks until they fit.
 func (s *Store) fits(ctx context.Context) error {
-	if s.ready.Load() {
+	switch {
+	case s.closed.Load():
+		return pacht.ErrClosed
+	case s.ready.Load():
 		return nil
 	}
 	applied, err := s.applied(ctx, s.read)

@@ -46,6 +46,7 @@ type statements struct {
 
 	WatchDue    string `sql:"watch_due"`
 	WatchStamp  string `sql:"watch_stamp"`
+	WatchSooner string `sql:"watch_sooner"`
 	Expired     string `sql:"expired"`
 	ExpiredNext string `sql:"expired_next"`
 	ExpireFacts string `sql:"expire_facts"`

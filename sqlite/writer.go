@@ -3,12 +3,12 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
 )
 
@@ -23,8 +23,6 @@ const (
 	// each transaction, as long as the other's nap may be.
 	sharedTime = time.Second
 )
-
-var errClosed = errors.New("the store is closed")
 
 // writer is the only goroutine of this store that writes. Callers put their parts into its
 // queues; it takes the file's write lock and then runs all parts that are waiting in one
@@ -127,7 +125,7 @@ func (w *writer) enqueue(p *part, urgent bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return errClosed
+		return pacht.ErrClosed
 	}
 	if urgent {
 		w.urgent = append(w.urgent, p)
@@ -173,12 +171,12 @@ func (w *writer) waiting() bool {
 	return false
 }
 
-// close ends the goroutine and waits for it. Parts that have not started get errClosed.
+// close ends the goroutine and waits for it. Parts that have not started get pacht.ErrClosed.
 func (w *writer) close() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	w.quit(errClosed)
+	w.quit(pacht.ErrClosed)
 	<-w.ended
 }
 
@@ -205,7 +203,7 @@ func (w *writer) loop() {
 	}
 	w.disconnect()
 	for p := w.next(); p != nil; p = w.next() {
-		answer([]*part{p}, fmt.Errorf("%s: %w", p.verb, errClosed))
+		answer([]*part{p}, fmt.Errorf("%s: %w", p.verb, pacht.ErrClosed))
 	}
 }
 

@@ -136,8 +136,8 @@ func TestCloseEndsCallsThatWait(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := <-failed; !errors.Is(err, errClosed) {
-		t.Errorf("%v, want %v", err, errClosed)
+	if err := <-failed; !errors.Is(err, pacht.ErrClosed) {
+		t.Errorf("%v, want %v", err, pacht.ErrClosed)
 	}
 	if err := s.Close(); err != nil {
 		t.Errorf("closing twice: %v", err)

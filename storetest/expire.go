@@ -66,6 +66,7 @@ func expireCases(g *group) {
 	g.run("watchers take turns: a pass that is not due looks at nothing", expireTurn)
 	g.run("a pass is due at the earliest lease_until that the last one found, and at least every period", expireDue)
 	g.run("R6/a worker that missed its beat brings the look forward, once, and never the expiry", expireMissedBeat)
+	g.run("R6/a beat brings the look forward to the first lease that its worker holds", expireFirstUntil)
 	g.run("a pass that makes no sense is refused", func(c *kase) {
 		for _, req := range []pacht.ExpireRequest{
 			{Limit: 1, Period: time.Second},
@@ -290,3 +291,27 @@ func expireMissedBeat(c *kase) {
 // wholeFileLocked says whether a database with one lock for all refused the call because of
 // it: then nothing may have been written, and the rows' own answers cannot be seen.
 func (c *kase) wholeFileLocked(err error) bool { return errors.Is(err, pacht.ErrInTransaction) }
+
+func expireFirstUntil(c *kase) {
+	c.same("turn", c.expire("w", time.Hour).Turn, true)
+	c.same("turn again", c.expire("w", time.Hour).Turn, false)
+	held := c.take("alive", pacht.TTL(30*time.Second))
+	beat := pacht.WorkerInfo{Owner: "alive", Host: "h", PID: 1, Queues: []string{c.queue}, Kinds: []string{"work"},
+		BeatEvery: time.Second, LastUntil: held.LeaseUntil, FirstUntil: held.LeaseUntil}
+	c.must(c.Store.Beat(c.ctx, beat))
+	info, err := c.Store.Watch(c.ctx)
+	c.must(err)
+	if off := info.NextAt.Sub(held.LeaseUntil).Abs(); off > time.Millisecond {
+		c.Errorf("the next look is at %s, the lease ends at %s", info.NextAt, held.LeaseUntil)
+	}
+	c.same("turn before its end", c.expire("w", time.Hour).Turn, false)
+	beat.FirstUntil = held.LeaseUntil.Add(time.Minute)
+	c.must(c.Store.Beat(c.ctx, beat))
+	later, err := c.Store.Watch(c.ctx)
+	c.must(err)
+	c.same("a later lease does not put the look off", later.NextAt.Equal(info.NextAt), true)
+	c.age(40 * time.Second)
+	if pass := c.expire("w", time.Hour); !pass.Turn || len(pass.Expired) != 1 {
+		c.Errorf("when its time has come: %+v", pass)
+	}
+}

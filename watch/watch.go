@@ -8,6 +8,8 @@ package watch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -83,6 +85,9 @@ func New(store Store, cfg Config) (*Watcher, error) {
 	if cfg.AfterOutage < 0 || cfg.AfterOutage > cfg.Period {
 		return nil, &pacht.InvalidError{Field: "watch wait after an outage", Value: cfg.AfterOutage.String(), Bound: "0 to the watch period, which is " + cfg.Period.String()}
 	}
+	if store == nil {
+		return nil, &pacht.InvalidError{Field: "store", Value: "nil", Bound: "an open store"}
+	}
 	return w, nil
 }
 
@@ -90,14 +95,17 @@ func (w *Watcher) request() pacht.ExpireRequest {
 	return pacht.ExpireRequest{By: w.cfg.By, Limit: w.cfg.Limit, Period: w.cfg.Period}
 }
 
-// Run watches until ctx ends, and then returns nil. Errors of the database do not end it: the
-// first of a row is logged, and it asks on.
+// Run watches until ctx ends, and then returns nil, or until the store is closed
+// (pacht.ErrClosed). Other errors of the database do not end it: the first of a row is
+// logged, and it asks on.
 func (w *Watcher) Run(ctx context.Context) error {
 	out := false
 	for {
 		switch err := w.pass(ctx); {
 		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, pacht.ErrClosed):
+			return fmt.Errorf("watcher: %w", err) // no waiting brings it back
 		case err != nil && !out:
 			w.cfg.Logger.Error("watcher cannot reach the database; asks on", "watcher", w.cfg.By, "error", err)
 			out = true
@@ -117,8 +125,11 @@ func (w *Watcher) outage(ctx context.Context) error {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		_, err := w.store.Now(call)
 		cancel()
-		if err == nil {
+		switch {
+		case err == nil:
 			return clock.Sleep(ctx, clock.Jitter(w.cfg.AfterOutage))
+		case errors.Is(err, pacht.ErrClosed):
+			return nil // the next pass meets it again, and ends
 		}
 		if err := clock.Sleep(ctx, clock.Jitter(w.cfg.Poll)); err != nil {
 			return err

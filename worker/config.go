@@ -83,6 +83,11 @@ func (c *Config) check() error {
 		}
 		seen[h.kind] = true
 	}
+	for _, m := range c.Middleware {
+		if m == nil {
+			return &pacht.InvalidError{Field: "middleware", Value: "nil", Bound: "functions"}
+		}
+	}
 	for _, d := range []struct {
 		field    string
 		value    *time.Duration

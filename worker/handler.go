@@ -44,6 +44,12 @@ func Handle[T pacht.Args](fn func(ctx context.Context, job *pacht.Job[T]) error)
 // HandleWith is Handle with options.
 func HandleWith[T pacht.Args](opts HandlerOptions, fn func(ctx context.Context, job *pacht.Job[T]) error) Handler {
 	var zero T
+	if any(zero) == nil { // an interface has no kind of its own: refused by New
+		return Handler{}
+	}
+	if fn == nil {
+		return HandleKind(zero.Kind(), opts, nil)
+	}
 	return HandleKind(zero.Kind(), opts, func(ctx context.Context, held *pacht.Held) error {
 		job := &pacht.Job[T]{Held: held}
 		if err := decode(held.JobInfo, &job.Args); err != nil {
@@ -62,6 +68,9 @@ func HandleKind(kind string, opts HandlerOptions, fn HandlerFunc) Handler {
 func (h Handler) check() error {
 	if err := pacht.ValidName("kind", h.kind); err != nil {
 		return err
+	}
+	if h.fn == nil {
+		return &pacht.InvalidError{Field: "handler of kind " + h.kind, Value: "nil", Bound: "a function"}
 	}
 	if t := h.opts.Timeout; t != nil && *t < 0 {
 		return &pacht.InvalidError{Field: "timeout of kind " + h.kind, Value: t.String(), Bound: "0 (none) or more"}

@@ -289,6 +289,15 @@ func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
 		{func(c *worker.Config) { c.Queues = map[string]int{"a b": 1} }, `queue: "a b" is not allowed`},
 		{func(c *worker.Config) { c.Handlers = nil }, "handlers: want at least one"},
 		{func(c *worker.Config) { c.Handlers = []worker.Handler{good, good} }, `handlers: "a" is not allowed, want one handler for each kind`},
+		{func(c *worker.Config) {
+			c.Handlers = []worker.Handler{worker.HandleKind("b", worker.HandlerOptions{}, nil)}
+		}, "handler of kind b: nil is not allowed, want a function"},
+		{func(c *worker.Config) { c.Handlers = []worker.Handler{worker.Handle[task](nil)} }, "handler of kind task: nil is not allowed"},
+		{func(c *worker.Config) {
+			c.Handlers = []worker.Handler{worker.Handle(func(context.Context, *pacht.Job[pacht.Args]) error { return nil })}
+		}, `kind: "" is not allowed`},
+		{func(c *worker.Config) { c.Middleware = []worker.Middleware{nil} }, "middleware: nil is not allowed"},
+		{func(c *worker.Config) {}, "store: nil is not allowed, want an open store"},
 		{func(c *worker.Config) { c.Grace = -1 }, "grace: -1ns is not allowed"},
 		{func(c *worker.Config) { c.Unwind = -1 }, "unwind: -1ns is not allowed"},
 		{func(c *worker.Config) { c.TimeoutGrace = -1 }, "timeout grace: -1ns is not allowed"},

@@ -349,3 +349,37 @@ func TestWatcherThatIsKilledIsReplaced(t *testing.T) {
 		checked(t, s)
 	})
 }
+
+// R6: a beat tells of the first lease that a worker holds, so that a short one is found soon
+// after its end, however long the watcher's period is.
+func TestShortLeaseOfAKilledWorkerIsFoundSoon(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		s := db.open(t)
+		cfg := quick(1, func(context.Context, *pacht.Job[task]) error { return nil })
+		cfg.Watch.Period, cfg.Watch.Poll = time.Hour, 20*time.Millisecond
+		cfg.Queues = map[string]int{"elsewhere": 1} // it only watches
+		start(t, s, cfg)
+		eventually(t, 10*time.Second, "the first pass is over", func() bool {
+			info, err := s.Watch(t.Context())
+			return err == nil && !info.PassedAt.IsZero()
+		})
+		p := spawn(t, db, "PACHT_CHILD_NOWATCH=1")
+		eventually(t, 20*time.Second, "the process has signed on", func() bool {
+			list, err := s.Workers(t.Context())
+			return err == nil && len(list) == 2
+		})
+		id := enqueueDoing(t, s, "sleep", pacht.TTL(time.Second))
+		eventually(t, 20*time.Second, "it runs, and its beat has told of its lease", func() bool {
+			info, err := s.Watch(t.Context())
+			return err == nil && p.printed("begin") == 1 && info.NextAt.Before(info.PassedAt.Add(time.Minute))
+		})
+		if err := p.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		becomes(t, s, id, pacht.Pending)
+		a := ledger(t, s, id)[0]
+		if late := a.EndedAt.Sub(a.ClaimedAt); late > 15*time.Second {
+			t.Errorf("closed %s after its claim, with a TTL of 1s", late)
+		}
+	})
+}

@@ -76,8 +76,10 @@ func newHolds() *holds {
 
 // tickOf is how often a lease of this TTL needs to be looked at.
 func tickOf(ttl time.Duration) time.Duration {
-	return min(max(ttl/20, 5*time.Millisecond), time.Second)
+	return min(max(ttl/20, 5*time.Millisecond), longestTick)
 }
+
+const longestTick = time.Second
 
 func (s *holds) add(h *hold) {
 	s.mu.Lock()
@@ -143,22 +145,30 @@ func (s *holds) drained() <-chan struct{} {
 	return s.empty
 }
 
+// subscribe answers a channel that is told when a lease comes which needs a shorter tick.
+func (s *holds) subscribe() <-chan struct{} {
+	shorter := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shorter = append(s.shorter, shorter)
+	return shorter
+}
+
+// shortest is the tick of the shortest lease held.
+func (s *holds) shortest() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tick == 0 {
+		return longestTick
+	}
+	return s.tick
+}
+
 // ticker returns a function that waits for the next look at the leases: a tick of the
 // shortest one, also of one that comes meanwhile. No lease that comes puts the look off (R8).
 // It returns false when ctx ends.
 func (s *holds) ticker(ctx context.Context) func() bool {
-	shorter := make(chan struct{}, 1)
-	s.mu.Lock()
-	s.shorter = append(s.shorter, shorter)
-	s.mu.Unlock()
-	tick := func() time.Duration {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.tick == 0 {
-			return time.Second
-		}
-		return s.tick
-	}
+	shorter, tick := s.subscribe(), s.shortest
 	return func() bool {
 		since := clock.Now()
 		t := time.NewTimer(tick())

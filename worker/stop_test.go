@@ -217,3 +217,29 @@ func (a *absent) Schema(ctx context.Context) (int, int, error) {
 	}
 	return found, wanted, err
 }
+
+// A store that is closed under its worker does not come back: Run says so, and ends.
+func TestWorkerStopsWhenItsStoreIsClosed(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		own, err := openURL(db.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := start(t, own, quick(1, func(context.Context, *pacht.Job[task]) error { return nil }))
+		becomes(t, own, enqueue(t, own, 1)[0], pacht.Completed)
+		if err := own.Close(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-w.done:
+		case <-time.After(20 * time.Second):
+			t.Fatal("it goes on with a closed store")
+		}
+		if !errors.Is(w.err, pacht.ErrClosed) {
+			t.Errorf("Run said %v", w.err)
+		}
+		if err := start(t, own, quick(1, func(context.Context, *pacht.Job[task]) error { return nil })).wait(); !errors.Is(err, pacht.ErrClosed) {
+			t.Errorf("started on a closed store: %v", err)
+		}
+	})
+}

@@ -1,9 +1,12 @@
 package worker
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
 )
 
@@ -15,6 +18,8 @@ type trouble struct {
 	mu    sync.Mutex
 	count int64
 	rows  map[call]*row
+	// closed is not nil once the store was found closed.
+	closed error
 }
 
 // call is a kind of call to the store.
@@ -26,6 +31,7 @@ const (
 	callRenew  call = "renew"
 	callSettle call = "settle"
 	callBeat   call = "beat"
+	callWatch  call = "watch"
 )
 
 // row is a row of failures of one kind of call.
@@ -54,6 +60,10 @@ func (t *trouble) met(c call, err error) {
 	}
 	r.err = err
 	r.count++
+	closed := errors.Is(err, pacht.ErrClosed)
+	if closed {
+		t.closed = fmt.Errorf("worker stopped: %s: %w", c, err)
+	}
 	told := *r
 	t.mu.Unlock()
 	if say {
@@ -62,6 +72,9 @@ func (t *trouble) met(c call, err error) {
 	}
 	if degraded {
 		t.w.tell(Event{Type: EventDegraded, Err: err})
+	}
+	if closed {
+		t.w.giveUp() // no waiting brings it back
 	}
 }
 
@@ -86,6 +99,13 @@ func (t *trouble) failing(c call) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.rows[c] != nil
+}
+
+// fatal is why the worker had to stop, if its store was closed under it.
+func (t *trouble) fatal() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
 }
 
 // state is how many calls ever failed, and the error of some kind of call that fails now.

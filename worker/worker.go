@@ -75,6 +75,9 @@ func New(store pacht.Store, cfg Config) (*Worker, error) {
 			return nil, err
 		}
 	}
+	if store == nil {
+		return nil, &pacht.InvalidError{Field: "store", Value: "nil", Bound: "an open store"}
+	}
 	return w, nil
 }
 
@@ -83,8 +86,8 @@ func (w *Worker) Owner() string { return w.owner }
 
 // Run works until ctx ends, stops in order, and returns when all that it started has ended:
 // nil, or *UnfinishedError naming the jobs whose handlers did not return or whose outcome
-// could not be stored. It returns at once if the schema does not fit. A database that cannot
-// be reached is waited for.
+// could not be stored. It returns at once if the schema does not fit, and stops if the store is
+// closed under it (pacht.ErrClosed). A database that cannot be reached is waited for.
 //
 // The stop: no more claims; what was leased but not started is released; handlers run on,
 // renewed, for Config.Grace; then they are cancelled with pacht.ErrStopping and have
@@ -98,19 +101,25 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	var takers sync.WaitGroup // end with ctx
 	if w.watcher != nil {
-		takers.Go(func() { _ = w.watcher.Run(ctx) }) // returns nil, always
+		takers.Go(func() {
+			if err := w.watcher.Run(ctx); err != nil {
+				w.trouble.met(callWatch, err)
+			}
+		})
 	}
 	for _, q := range w.queues {
 		takers.Go(func() { w.claimLoop(ctx, q) })
 	}
 
 	takers.Wait()
-	w.drain(w.cfg.Grace)
+	if w.trouble.fatal() == nil { // nothing that handlers still do could be stored
+		w.drain(w.cfg.Grace)
+	}
 	for _, h := range w.holds.list() {
 		h.stop(pacht.ErrStopping)
 	}
 	w.drain(w.cfg.Unwind)
-	return w.unfinished()
+	return errors.Join(w.trouble.fatal(), w.unfinished())
 }
 
 // RunOne takes one due job of any of the worker's queues, runs it and stores its outcome, all
@@ -196,6 +205,8 @@ func (w *Worker) awaitSchema(ctx context.Context) error {
 			return nil
 		case err == nil:
 			return &pacht.SchemaError{Found: found, Wanted: wanted}
+		case errors.Is(err, pacht.ErrClosed):
+			return fmt.Errorf("worker: %w", err)
 		case ctx.Err() != nil:
 			return fmt.Errorf("worker stopped before the database answered: %w", err)
 		}
