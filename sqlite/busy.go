@@ -48,6 +48,9 @@ func openError(path string, err error) error {
 // writeError says what a failed write means. SQLite undoes the transaction in each case; only
 // after an I/O error of the commit itself nobody knows what is on the disk.
 func writeError(verb string, err error, committing bool) error {
+	if errors.Is(err, pacht.ErrWrongStatus) {
+		return err // says verb and job by itself
+	}
 	switch primaryCode(err) {
 	case codes.SQLITE_FULL:
 		return fmt.Errorf("%s: the disk is full, nothing was written: %w", verb, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"runtime/pprof"
+	"strings"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -82,7 +83,10 @@ func (w *Worker) settlement(h *hold, err error) pacht.Settlement {
 	if err == nil || cause == nil || pacht.Classed(err) {
 		return s
 	}
-	s.Error = pacht.SafeText(fmt.Sprintf("handler was stopped (%v): %v", cause, err), pacht.MaxErrorBytes)
+	if why := cause.Error(); !strings.Contains(s.Error, why) {
+		s.Error = why + ": " + s.Error
+	}
+	s.Error = pacht.SafeText("handler was stopped: "+s.Error, pacht.MaxErrorBytes)
 	switch {
 	case h.job.CrashPolicy == pacht.CrashHold:
 		s.Outcome, s.Delay = pacht.OutcomeUnknown, 0
