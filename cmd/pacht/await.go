@@ -11,6 +11,9 @@ import (
 	"github.com/pacht-queue/pacht/internal/database"
 )
 
+// unopened stands for the store while only a configuration is checked, which asks nothing of it.
+type unopened struct{ pacht.Store }
+
 // await opens the database for a process that shall run for long. One that cannot be reached
 // is waited for, with growing pauses and a line of log for each doubling; one without the
 // right tables is refused at once.

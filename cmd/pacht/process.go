@@ -10,15 +10,15 @@ import (
 )
 
 // run starts a command in a process group of its own and waits for its end. When ctx ends
-// first, the group is asked to stop and, after killAfter, killed. The state is nil if the
-// command could not be started.
-func (r *runner) run(ctx context.Context, cmd *exec.Cmd) (*os.ProcessState, error) {
+// first, the group is asked to stop and, after killAfter, killed; then stopped is true. The
+// state is nil if the command could not be started.
+func (r *runner) run(ctx context.Context, cmd *exec.Cmd) (state *os.ProcessState, stopped bool, err error) {
 	// On Linux the kernel kills the child when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ownGroup(cmd)
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	r.started(cmd.Process)
 	var stopping sync.WaitGroup
@@ -29,6 +29,12 @@ func (r *runner) run(ctx context.Context, cmd *exec.Cmd) (*os.ProcessState, erro
 			return
 		case <-ctx.Done():
 		}
+		select {
+		case <-ended: // both at once: it ended by itself
+			return
+		default:
+		}
+		stopped = true
 		stopGroup(cmd.Process)
 		kill := time.NewTimer(r.killAfter)
 		defer kill.Stop()
@@ -38,12 +44,12 @@ func (r *runner) run(ctx context.Context, cmd *exec.Cmd) (*os.ProcessState, erro
 			killGroup(cmd.Process)
 		}
 	})
-	err := cmd.Wait()
+	err = cmd.Wait()
 	close(ended)
 	stopping.Wait()
 	killGroup(cmd.Process) // what it left behind must not go on without a lease
 	r.ended(cmd.Process)
-	return cmd.ProcessState, err
+	return cmd.ProcessState, stopped, err
 }
 
 func (r *runner) started(p *os.Process) {
@@ -61,10 +67,10 @@ func (r *runner) ended(p *os.Process) {
 	delete(r.running, p)
 }
 
-// killAll kills all that runs: this process is about to end without waiting.
+// killAll kills all that runs: this process ends next, without waiting. The lock is kept until
+// then, so that no handler reports how a killed command ended.
 func (r *runner) killAll() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	for p := range r.running {
 		killGroup(p)
 	}

@@ -69,6 +69,7 @@ func TestBadInputIsRefusedNamingFieldValueAndBound(t *testing.T) {
 		{[]string{"kill-after", "-1s", "0"}, []string{"work", "--kind", "k", "--kill-after", "-1s", "--", "true"}},
 		{[]string{"snooze", "0s", "365 days"}, []string{"work", "--kind", "k", "--snooze", "0s", "--", "true"}},
 		{[]string{"snooze-max", "1s", "30s"}, []string{"work", "--kind", "k", "--snooze-max", "1s", "--", "true"}},
+		{[]string{"poll", "0s", "1ms to 1h"}, []string{"work", "--kind", "k", "--poll", "0", "--", "true"}},
 		{[]string{"poll", "2h", "1h"}, []string{"work", "--kind", "k", "--poll", "2h", "--", "true"}},
 		{[]string{"log-level", `"loud"`, "debug"}, []string{"work", "--kind", "k", "--log-level", "loud", "--", "true"}},
 		{[]string{"command", "no-such-program", "there"}, []string{"work", "--kind", "k", "--", "no-such-program"}},

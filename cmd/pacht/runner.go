@@ -50,7 +50,7 @@ func (r *runner) handle(ctx context.Context, job *pacht.Held) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("not started: %w", context.Cause(ctx))
 	}
-	state, err := r.run(ctx, cmd)
+	state, stopped, err := r.run(ctx, cmd)
 	if state == nil {
 		return fmt.Errorf("start %s: %w", r.args[0], err)
 	}
@@ -59,19 +59,32 @@ func (r *runner) handle(ctx context.Context, job *pacht.Held) error {
 			r.log.Warn("output of the command cannot be kept", "job", job.ID, "kind", job.Kind, "token", job.Token, "error", err)
 		}
 	}
+	if stopped {
+		return stoppedError(context.Cause(ctx), state, stderr)
+	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) && state.Success() {
 		return fmt.Errorf("run %s: %w", r.args[0], err)
 	}
-	return r.verdict(ctx, job, state, stderr)
+	return r.verdict(job, state, stderr)
 }
 
-// verdict is what the command's end means for the job.
-func (r *runner) verdict(ctx context.Context, job *pacht.Held, state *os.ProcessState, stderr *tail) error {
-	said := stderr.text(pacht.MaxErrorBytes - 256)
-	failure := describe(state)
-	if said != "" {
-		failure += ": " + said
+// stoppedError is the end of a command that was signalled. Many programs exit with 0 on
+// SIGTERM, so no exit code proves anything then: neither that the work is done nor that it is
+// not. The error has no class, and the worker decides by the cause (R10).
+func stoppedError(cause error, state *os.ProcessState, stderr *tail) error {
+	return fmt.Errorf("%s (stopped because: %w)", failure(state, stderr), cause)
+}
+
+// failure is how a command ended and what it said last.
+func failure(state *os.ProcessState, stderr *tail) string {
+	if said := stderr.text(pacht.MaxErrorBytes - 256); said != "" {
+		return describe(state) + ": " + said
 	}
+	return describe(state)
+}
+
+// verdict is what it means for the job that the command ended by itself.
+func (r *runner) verdict(job *pacht.Held, state *os.ProcessState, stderr *tail) error {
 	switch state.ExitCode() {
 	case 0:
 		return nil
@@ -82,12 +95,9 @@ func (r *runner) verdict(ctx context.Context, job *pacht.Held, state *os.Process
 		r.log.Info("command asks for a snooze", "job", job.ID, "kind", job.Kind, "token", job.Token, "for", wait)
 		return pacht.Snooze(wait)
 	case childDead:
-		return pacht.Permanent(errors.New(failure))
+		return pacht.Permanent(errors.New(failure(state, stderr)))
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("%s (stopped because: %w)", failure, cause)
-	}
-	return errors.New(failure)
+	return errors.New(failure(state, stderr))
 }
 
 func describe(state *os.ProcessState) string {

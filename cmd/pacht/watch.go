@@ -39,7 +39,7 @@ Logs go to standard error: for people on a terminal, as JSON lines elsewhere.`,
 			if cmd.Flags().Changed("period") && period == 0 {
 				return &pacht.InvalidError{Field: "period", Value: "0s", Bound: "10ms to 1h"}
 			}
-			if _, err := watch.New(nil, cfg); err != nil {
+			if _, err := watch.New(unopened{}, cfg); err != nil {
 				return err
 			}
 			ctx, stop := untilSignal(cmd.Context(), log, func() {})

@@ -46,7 +46,23 @@ In its environment:
 While it runs, the lease is renewed. When the lease is lost or cannot be renewed, when a cancel
 is requested, at --timeout, and at a stop once --grace is over, the command's process group
 gets SIGTERM, and SIGKILL after --kill-after. What the command leaves behind in its process
-group is killed when it ends. If this process itself is killed, so is the command (on Linux).
+group is killed when it ends.
+
+A command that was signalled so has been stopped, whatever its exit code: many programs exit
+with 0 on SIGTERM. Its attempt has failed, and is given back unless --timeout was the cause;
+after a cancel request the job is cancelled; with on-crash hold the outcome is unknown and the
+job is parked. The end of standard error is kept.
+
+Two commands may run for one job at the same time, and the lease cannot prevent it:
+  - When the lease is lost, the command may still run for --kill-after, past the end of the
+    lease if that is longer than what is left of it, while another worker has the job.
+  - kill -9 of this process (or the OOM killer) kills the command as well, on Linux, but not
+    what the command has started. End a wrapper script with exec, so that the program that
+    does the work is the command itself.
+  - SIGSTOP of this process stops its renewals, but not the command, which runs on past its
+    lease.
+So let the command give the provider an idempotency key that is the same for each attempt, such
+as PACHT_JOB_ID: then the second call does nothing. PACHT_TOKEN tells the attempts apart.
 
 SIGTERM or SIGINT stops in order: no new jobs, running ones may go on for --grace. A second
 signal, a quarter of a second later or more, stops at once; its jobs are free again when their
@@ -73,7 +89,7 @@ Logs go to standard error: for people on a terminal, as JSON lines elsewhere.`,
 	fl.StringArrayVar(&f.queues, "queue", nil, "queue and how many jobs of it at once, as Q or Q=N; may be repeated (default default=1)")
 	fl.Var(durationValue{&f.timeout}, "timeout", "stop a command that runs longer (default: none)")
 	fl.Var(durationValue{&f.grace}, "grace", "at a stop, let commands run on that long")
-	fl.Var(durationValue{&f.killAfter}, "kill-after", "from SIGTERM to SIGKILL")
+	fl.Var(durationValue{&f.killAfter}, "kill-after", "from SIGTERM to SIGKILL; also when less is left of a lost lease")
 	fl.Var(durationValue{&f.snooze}, "snooze", "how long exit code 75 puts a job off the first time")
 	fl.Var(durationValue{&f.snoozeMax}, "snooze-max", "the longest that it is put off")
 	fl.Var(durationValue{&f.poll}, "poll", "how often to look for due jobs when idle, 1ms to 1h")
@@ -104,7 +120,7 @@ func (f *workFlags) run(cmd *cobra.Command, g *globals, args []string) error {
 	defer stop()
 
 	// A wrong configuration is refused before the database is asked for.
-	if _, err := worker.New(nil, f.config(run, queues)); err != nil {
+	if _, err := worker.New(unopened{}, f.config(run, queues)); err != nil {
 		return err
 	}
 	db, err := g.await(ctx, log)
@@ -154,6 +170,9 @@ func (f *workFlags) check() error {
 		if d < 0 {
 			return &pacht.InvalidError{Field: name, Value: d.String(), Bound: "0 or more"}
 		}
+	}
+	if f.poll == 0 { // which the library takes for its default
+		return &pacht.InvalidError{Field: "poll", Value: "0s", Bound: "1ms to 1h"}
 	}
 	if f.snooze <= 0 || f.snooze > pacht.MaxDelay {
 		return &pacht.InvalidError{Field: "snooze", Value: f.snooze.String(), Bound: "more than 0, up to 365 days"}
