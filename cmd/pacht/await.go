@@ -16,7 +16,7 @@ type unopened struct{ pacht.Store }
 
 // await opens the database for a process that shall run for long. One that cannot be reached
 // is waited for, with growing pauses and a line of log for each doubling; one without the
-// right tables is refused at once.
+// right tables, or whose answer will not change, is refused at once.
 func (g *globals) await(ctx context.Context, log *slog.Logger) (database.Database, error) {
 	const longest = 30 * time.Second
 	for wait, quiet := time.Second/4, time.Duration(0); ; {
@@ -27,7 +27,7 @@ func (g *globals) await(ctx context.Context, log *slog.Logger) (database.Databas
 			return db, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.As(err, &invalid), errors.Is(err, pacht.ErrSchema), database.IsSQLite(g.url()):
+		case errors.As(err, &invalid), errors.Is(err, pacht.ErrSchema), database.Hopeless(err), database.IsSQLite(g.url()):
 			return nil, err
 		}
 		if quiet == 0 || quiet >= longest {

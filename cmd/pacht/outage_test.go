@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
+	"crypto/rand"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/pgtest"
@@ -35,6 +40,48 @@ func TestWorkWaitsForADatabaseThatIsDown(t *testing.T) {
 	w.stop()
 	until(t, "the watcher watches", func() bool { return strings.Contains(watcher.errs.String(), `"watching"`) })
 	watcher.stop()
+}
+
+// A server that has answered will answer the same for ever.
+func TestServerThatRefusesTheUserOrTheDatabaseIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := &shell{t: t, dir: t.TempDir(), url: pgtest.Database(t)}
+	s.ok("migrate", "up")
+	there, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := strings.ToLower("poor_" + rand.Text())
+	s.onServer(`CREATE ROLE ` + role + ` LOGIN`)
+	t.Cleanup(func() { s.onServer(`DROP ROLE ` + role) })
+	as := func(user, database string) string {
+		u := *there
+		u.User, u.Path = url.UserPassword(user, "s3cret"), database
+		return u.String()
+	}
+	for _, c := range []struct{ word, url string }{
+		{"does not exist", as(there.User.Username(), "/no_such_database")},
+		{"does not exist", as("no_such_role", there.Path)},
+		{"permission denied", as(role, there.Path)},
+	} {
+		for _, args := range [][]string{{"work", "--kind", "k", "--", "true"}, {"watch"}, {"jobs", "list"}} {
+			s := &shell{t: t, dir: s.dir, url: c.url}
+			s.refused(exitFailed, []string{c.word}, args...)
+		}
+	}
+}
+
+// onServer runs one statement by hand on PostgreSQL.
+func (s *shell) onServer(statement string) {
+	s.t.Helper()
+	conn, err := pgx.Connect(context.Background(), s.url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(context.Background(), statement); err != nil {
+		s.t.Fatalf("%s: %v", statement, err)
+	}
 }
 
 func TestWaitingForADatabaseEndsWithTheSignal(t *testing.T) {

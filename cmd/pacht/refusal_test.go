@@ -107,6 +107,11 @@ func TestBadInputIsRefusedNamingFieldValueAndBound(t *testing.T) {
 		{[]string{"lst", "list"}, []string{"jobs", "lst"}},
 		{[]string{"--nope"}, []string{"jobs", "list", "--nope"}},
 		{[]string{"db", `"mysql:..."`, "postgres://", "sqlite:FILE"}, []string{"--db", "mysql://root:s3cret@host/db", "jobs", "list"}},
+		{[]string{"prefix", `"A-B"`, "a-z"}, []string{"--db", "sqlite:x.db?prefix=A-B", "jobs", "list"}},
+		{[]string{"prefix", `"A-B"`, "a-z"}, []string{"--db", "sqlite:x.db?prefix=A-B", "work", "--kind", "k", "--", "true"}},
+		{[]string{"prefix", `"A-B"`, "a-z"}, []string{"--db", "sqlite:x.db?prefix=A-B", "doctor"}},
+		{[]string{"db", "sslmode"}, []string{"--db", "postgres://ann:s3cret@127.0.0.1:1/db?sslmode=nonsense", "jobs", "list"}},
+		{[]string{"db", "sslmode"}, []string{"--db", "postgres://ann:s3cret@127.0.0.1:1/db?sslmode=nonsense", "watch"}},
 		{[]string{"db", `"pacht.db"`, "sqlite:FILE"}, []string{"--db", "pacht.db", "jobs", "list"}},
 	} {
 		r := s.feed(strings.Repeat("1", 3<<20), c.args...)

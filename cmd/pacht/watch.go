@@ -24,7 +24,9 @@ func watchCommand(g *globals) *cobra.Command {
 dead worker is free again, or parked where its crash policy or a cap says so. Any number may
 run; the database gives one of them the turn. Each "pacht work" runs one too.
 
-It works until SIGTERM or SIGINT. A database that cannot be reached is waited for.
+It works until SIGTERM or SIGINT. A database that cannot be reached, is starting or has no
+connection left is waited for; one that refuses the password, the database's name or the rights
+is not.
 Logs go to standard error: for people on a terminal, as JSON lines elsewhere.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

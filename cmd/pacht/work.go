@@ -68,7 +68,9 @@ SIGTERM or SIGINT stops in order: no new jobs, running ones may go on for --grac
 signal, a quarter of a second later or more, stops at once; its jobs are free again when their
 leases end.
 
-A database that cannot be reached is waited for. A Stuck Watcher runs along, unless --no-watch.
+A database that cannot be reached, is starting or has no connection left is waited for; one that
+refuses the password, the database's name or the rights is not. A Stuck Watcher runs along, unless
+--no-watch.
 Logs go to standard error: for people on a terminal, as JSON lines elsewhere.`,
 		Example: `  pacht work --kind mail -- ./send-mail
   pacht work --kind charge --queue payments=8 --timeout 30s -- python3 charge.py

@@ -10,7 +10,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/postgres"
@@ -42,7 +45,11 @@ func Open(ctx context.Context, rawURL string) (Database, error) {
 		return s, nil
 	}
 	s, err := postgres.Open(ctx, t.url, postgres.Config{Schema: t.schema})
-	if err != nil {
+	var unread *pgconn.ParseConfigError
+	switch {
+	case errors.As(err, &unread):
+		return nil, refuse(t.redact(unread).Error())
+	case err != nil:
 		return nil, t.redact(err)
 	}
 	return s, nil
@@ -100,14 +107,36 @@ type target struct {
 	password     string
 }
 
-// redact takes the password out of an error that a driver made. It loses the chain only if
-// there was something to take out.
+// redact takes the password out of the text of an error that a driver made.
 func (t target) redact(err error) error {
 	text := err.Error()
 	if t.password == "" || !strings.Contains(text, t.password) {
 		return err
 	}
-	return errors.New(strings.ReplaceAll(text, t.password, "xxxxx"))
+	return &redacted{strings.ReplaceAll(text, t.password, "xxxxx"), err}
+}
+
+// redacted is an error with another text. What is behind it is there for errors.As: a password
+// that is also the user's name stands in most of what a server says.
+type redacted struct {
+	text string
+	err  error
+}
+
+func (r *redacted) Error() string { return r.text }
+func (r *redacted) Unwrap() error { return r.err }
+
+// Hopeless says that a server has answered and that asking again cannot help: it wants another
+// password or user, or does not have the database, or gives no rights. One that is down, starting
+// or full is not hopeless.
+func Hopeless(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && slices.Contains([]string{
+		"28000", // invalid_authorization_specification
+		"28P01", // invalid_password
+		"3D000", // invalid_catalog_name
+		"42501", // insufficient_privilege
+	}, said.Code)
 }
 
 // MigrationSQL is the SQL of all migrations for a database that need not be there.

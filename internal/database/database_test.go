@@ -2,10 +2,14 @@ package database
 
 import (
 	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/pgtest"
@@ -43,6 +47,45 @@ func TestOtherURLsAreRefusedNamingTheFormsAndNoPassword(t *testing.T) {
 		if !errors.As(err, &invalid) || invalid.Field != "db" || strings.Contains(err.Error(), "s3cret") || strings.ContainsRune(err.Error(), 0) {
 			t.Errorf("%q: %v", in, err)
 		}
+	}
+}
+
+func TestPrefixIsRefusedBeforeTheFileIsLookedFor(t *testing.T) {
+	for _, prefix := range []string{"A-B", "1x", "x y", strings.Repeat("x", 41)} {
+		_, err := OpenExisting(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "none.db")+"?prefix="+url.QueryEscape(prefix))
+		var invalid *pacht.InvalidError
+		if !errors.As(err, &invalid) || !strings.Contains(err.Error(), "prefix") || !strings.Contains(err.Error(), prefix) {
+			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+}
+
+func TestURLThatTheDriverCannotReadIsRefused(t *testing.T) {
+	for _, in := range []string{"postgres://ann:s3cret@127.0.0.1:1/db?sslmode=nonsense", "postgres://127.0.0.1:1/db?connect_timeout=soon", "postgres://127.0.0.1:1/db?pool_max_conns=many"} {
+		_, err := Open(t.Context(), in)
+		var invalid *pacht.InvalidError
+		if !errors.As(err, &invalid) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}
+
+func TestOnlyAnAnswerThatWillNotChangeIsHopeless(t *testing.T) {
+	for code, want := range map[string]bool{
+		"28P01": true, "28000": true, "3D000": true, "42501": true,
+		"57P03": false, "53300": false, "57P01": false, "08006": false, "40001": false,
+	} {
+		err := fmt.Errorf("open: %w", &pgconn.PgError{Severity: "FATAL", Code: code, Message: `password authentication failed for user "ann"`})
+		if Hopeless(err) != want {
+			t.Errorf("%s: %v, want %v", code, !want, want)
+		}
+		// A password that is also the user's name.
+		if err = (target{password: "ann"}).redact(err); Hopeless(err) != want || strings.Contains(err.Error(), "ann") {
+			t.Errorf("%s, redacted: %v: %v, want %v", code, err, !want, want)
+		}
+	}
+	if Hopeless(errors.New("connection refused")) {
+		t.Error("a server that is down is hopeless")
 	}
 }
 

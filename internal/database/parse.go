@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/sqlite"
 )
 
 func parse(rawURL string) (target, error) {
@@ -45,6 +46,10 @@ func parseFile(rest string) (target, error) {
 	opts.Del("prefix")
 	for name := range opts {
 		return target{}, &pacht.InvalidError{Field: "db", Value: fmt.Sprintf("the option %q", name), Bound: "for SQLite only prefix=NAME"}
+	}
+	// Here, so that a file which is not there yet does not hide it.
+	if err := sqlite.ValidPrefix(t.prefix); err != nil {
+		return target{}, err
 	}
 	return t, nil
 }
