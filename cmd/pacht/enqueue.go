@@ -36,7 +36,7 @@ first job's id, with other content it is refused (exit code 3).
 
 With --batch, jobs come from standard input, one JSON object a line, with the keys kind, args,
 queue, priority, max_attempts, max_crashes, ttl, on_crash, key, scope, key_life, in, at,
-metadata. A refused line does not stop the others.
+metadata, spelt so and each once. A refused line does not stop the others.
 
 JSON: {id, duplicate}; with --batch {stored, duplicates, refused, errors: [{line, error}]}.`,
 		Example: `  pacht enqueue charge '{"payment_id":"p-1","amount_minor":1250}' --key p-1

@@ -4,79 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pacht-queue/pacht"
 )
-
-// line is one job of a batch. Pointers tell "not said" from a zero, which is refused.
-type line struct {
-	Kind        string          `json:"kind"`
-	Args        json.RawMessage `json:"args"`
-	Metadata    json.RawMessage `json:"metadata"`
-	Queue       *string         `json:"queue"`
-	Priority    *int            `json:"priority"`
-	MaxAttempts *int            `json:"max_attempts"`
-	MaxCrashes  *int            `json:"max_crashes"`
-	TTL         *string         `json:"ttl"`
-	OnCrash     *string         `json:"on_crash"`
-	Key         *string         `json:"key"`
-	Scope       *string         `json:"scope"`
-	KeyLife     *string         `json:"key_life"`
-	In          *string         `json:"in"`
-	At          *string         `json:"at"`
-}
-
-func (l line) job() (pacht.NewJob, error) {
-	job := pacht.NewJob{Kind: l.Kind, Args: l.Args, Metadata: l.Metadata}
-	if len(job.Args) == 0 {
-		job.Args = json.RawMessage("{}")
-	}
-	set(&job, l.Queue, pacht.Queue)
-	set(&job, l.Priority, pacht.Priority)
-	set(&job, l.MaxAttempts, pacht.MaxAttempts)
-	set(&job, l.MaxCrashes, pacht.MaxCrashes)
-	set(&job, l.OnCrash, func(s string) pacht.Option { return pacht.OnCrash(pacht.CrashPolicy(s)) })
-	set(&job, l.Key, pacht.IdempotencyKey)
-	set(&job, l.Scope, pacht.KeyScope)
-	if l.At != nil {
-		at, err := parseAt(*l.At)
-		if err != nil {
-			return job, err
-		}
-		job.RunAt = at
-	}
-	return job, errors.Join(
-		setDuration(&job, "ttl", l.TTL, pacht.TTL),
-		setDuration(&job, "key_life", l.KeyLife, pacht.KeyLife),
-		setDuration(&job, "in", l.In, pacht.RunIn),
-	)
-}
-
-func set[T any](job *pacht.NewJob, v *T, opt func(T) pacht.Option) {
-	if v != nil {
-		opt(*v)(job)
-	}
-}
-
-func setDuration(job *pacht.NewJob, field string, v *string, opt func(time.Duration) pacht.Option) error {
-	if v == nil {
-		return nil
-	}
-	d, err := parseDuration(*v)
-	if err != nil {
-		return fmt.Errorf("%s: %w", field, err)
-	}
-	opt(d)(job)
-	return nil
-}
 
 // batchResult is what a batch came to.
 type batchResult struct {
@@ -180,18 +116,4 @@ func (r *batchResult) read(ctx context.Context, db pacht.Enqueuer, in io.Reader)
 		return fmt.Errorf("read line %d of standard input (%d jobs were stored before): %w", n+1, r.Stored, err)
 	}
 	return nil
-}
-
-// parseLine reads exactly one object with known keys only.
-func parseLine(raw []byte) (pacht.NewJob, error) {
-	var l line
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&l); err != nil {
-		return pacht.NewJob{}, &pacht.InvalidError{Field: "line", Value: err.Error(), Bound: `one JSON object with the keys that "pacht enqueue --help" lists`}
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return pacht.NewJob{}, &pacht.InvalidError{Field: "line", Value: "more than one document", Bound: "one JSON object a line"}
-	}
-	return l.job()
 }

@@ -83,7 +83,7 @@ not json
 		for _, e := range got.Errors {
 			said += fmt.Sprintf("%d %s\n", e.Line, e.Error)
 		}
-		for _, want := range []string{"4 idempotency key", "5 priority: 0", `6 line: json: unknown field "prio"`, "7 line: more than one", `8 ttl`, "9 line"} {
+		for _, want := range []string{"4 idempotency key", "5 priority: 0", `6 key of the line: "prio"`, "7 line: more than one", `8 ttl`, "9 line"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("no %q in\n%s", want, said)
 			}
@@ -93,6 +93,44 @@ not json
 			t.Errorf("%+v, %v", jobs, err)
 		}
 	})
+}
+
+func TestBadLineIsRefusedInWordsOfTheLine(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"kind":5}`:                            `kind: 5 is not allowed, want a string`,
+		`{"kind":"k","priority":"high"}`:        `priority: "high" is not allowed, want a whole number`,
+		`{"kind":"k","max_attempts":1.5}`:       `max_attempts: 1.5 is not allowed, want a whole number`,
+		`{"kind":"k","ttl":{"a":1}}`:            `ttl: {"a":1} is not allowed, want a string`,
+		`{"Kind":"k"}`:                          `key of the line: "Kind" is not allowed, want kind, args,`,
+		`{"kind":"k","KEY":"a"}`:                `key of the line: "KEY" is not allowed`,
+		`{"kind":"k","args":{},"args":{"a":1}}`: `key of the line: "args" twice is not allowed, want each key once`,
+		`[{"kind":"k"}]`:                        `line: another value than an object is not allowed`,
+		`5`:                                     `line: another value than an object`,
+		`{"kind":"k"`:                           `no JSON (unexpected EOF)`,
+		`{"kind" "k"}`:                          `no JSON (`,
+		`{"kind":"k",}`:                         `no JSON (`,
+		`{"kind":"k"}}`:                         `more than one document`,
+	} {
+		_, err := parseLine([]byte(in))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", in, err, want)
+		}
+		for _, ours := range []string{"main.", "Go ", "json:", "struct"} {
+			if err != nil && strings.Contains(err.Error(), ours) {
+				t.Errorf("%s: %v", in, err)
+			}
+		}
+	}
+	job, err := parseLine([]byte(`{"kind":"k","queue":null,"args":{"n": 9007199254740993,  "n":1e400}}`))
+	if err != nil || job.Queue != "" || string(job.Args) != `{"n": 9007199254740993,  "n":1e400}` {
+		t.Errorf("%+v, %v", job, err)
+	}
+	var l line
+	for _, key := range lineKeys {
+		if l.place(key) == nil {
+			t.Errorf("%s has no place", key)
+		}
+	}
 }
 
 func TestBatchOfManyIsStoredWhole(t *testing.T) {
