@@ -67,6 +67,44 @@ func TestActsByHandDoWhatTheySayAndRefuseTheRest(t *testing.T) {
 	})
 }
 
+func TestTokenThatFencedAnActIsAlwaysInTheJSON(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	id := s.enqueue("k")
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{`"token": "0"`, ann("jobs", "resolve", id, "--as", "Dead")}, // never claimed
+		{`"token": null`, ann("jobs", "retry", id)},
+		{`"token": null`, ann("jobs", "cancel", id)},
+	} {
+		if out := s.ok(append(c.args, "--json")...); !strings.Contains(out, c.want) {
+			t.Errorf("pacht %q: no %s in %s", c.args, c.want, out)
+		}
+	}
+}
+
+func TestStatusMayBeGivenInAnyCase(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	first, second := s.enqueue("k"), s.enqueue("k")
+	s.ok(ann("jobs", "resolve", first, "--as", "completed")...)
+	s.ok(ann("jobs", "resolve", second, "--as", "DEAD", "--error", "no")...)
+	db := s.store()
+	if a, b := jobOf(t, db, first).Status, jobOf(t, db, second).Status; a != pacht.Completed || b != pacht.Dead {
+		t.Errorf("resolved as %s and %s", a, b)
+	}
+	var rows []pacht.JobInfo
+	s.document(&rows, exitOK, "jobs", "list", "--status", "dead")
+	if len(rows) != 1 || rows[0].ID.String() != second {
+		t.Errorf("listed: %+v", rows)
+	}
+	if out := s.ok("jobs", "prune", "--status", "dead,COMPLETED,Dead", "--older-than", "0s"); out != "Completed: 1 job deleted\nDead: 1 job deleted\n" {
+		t.Errorf("pruned: %s", out)
+	}
+}
+
 func TestDeadJobRunsAgainAfterARetryByHand(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

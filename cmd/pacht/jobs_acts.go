@@ -17,8 +17,8 @@ type acted struct {
 	ID     pacht.ID     `json:"id"`
 	Act    string       `json:"act"`
 	Status pacht.Status `json:"status"`
-	// Token is the token that fenced the act, if one did.
-	Token pacht.Token `json:"token,omitzero"`
+	// Token is the token that fenced the act; nil if none did. 0 is one: of a job never claimed.
+	Token *pacht.Token `json:"token"`
 
 	said string
 }
@@ -29,7 +29,7 @@ func actCommand(g *globals, use, short, long string, do func(ctx context.Context
 	c := &cobra.Command{
 		Use:   use + " ID --by NAME --reason TEXT",
 		Short: short,
-		Long:  long + "\n\nJSON: {id, act, status, token}: the status it has now, and the token that fenced the act.",
+		Long:  long + "\n\nJSON: {id, act, status, token}: the status it has now, and the token that fenced the act, null\nif none did (cancel and retry).",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := pacht.ParseID(args[0])
@@ -97,7 +97,7 @@ was just read.`,
 				return acted{}, err
 			}
 			status, err := db.Release(ctx, ref, act)
-			return acted{Status: status, Token: ref.Token, said: fmt.Sprintf("is %s; the lease with token %d%s was taken from its holder", status, ref.Token, read)}, err
+			return acted{Status: status, Token: &ref.Token, said: fmt.Sprintf("is %s; the lease with token %d%s was taken from its holder", status, ref.Token, read)}, err
 		})
 	c.Flags().StringVar(&token, "token", "", "release only the lease with this token")
 	return c
@@ -116,7 +116,7 @@ token, else to the one that was just read. Of two that resolve, one wins.`,
 			}
 			res := pacht.Resolution{Status: pacht.Status(as), Output: json.RawMessage(output), Error: failure}
 			err = db.Resolve(ctx, ref, res, act)
-			return acted{Status: res.Status, Token: ref.Token, said: fmt.Sprintf("is %s; resolved from token %d%s", as, ref.Token, read)}, err
+			return acted{Status: res.Status, Token: &ref.Token, said: fmt.Sprintf("is %s; resolved from token %d%s", as, ref.Token, read)}, err
 		})
 	c.Flags().StringVar(&token, "token", "", "only if the job has this token")
 	c.Flags().StringVar(&as, "as", "", "Completed or Dead (required)")
@@ -124,6 +124,7 @@ token, else to the one that was just read. Of two that resolve, one wins.`,
 	c.Flags().StringVar(&failure, "error", "", "what went wrong, with --as Dead")
 	completeWith(c, "as", string(pacht.Completed), string(pacht.Dead))
 	c.PreRunE = func(*cobra.Command, []string) error {
+		as = string(statusNamed(as))
 		if err := (pacht.Resolution{Status: pacht.Status(as)}).Validate(); err != nil {
 			return err
 		}

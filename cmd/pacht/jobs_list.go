@@ -25,7 +25,7 @@ lease_until, cancel_requested, finished_at}. Ids and tokens are strings; keys wi
 are left out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.Status = pacht.Status(status)
+			f.Status = statusNamed(status)
 			if cmd.Flags().Changed("before") {
 				id, err := pacht.ParseID(before)
 				if err != nil {
@@ -33,8 +33,19 @@ are left out.`,
 				}
 				f.Before = id
 			}
-			if cmd.Flags().Changed("limit") && f.Limit == 0 {
-				f.Limit = -1 // 0 means the default in the filter, and nothing sensible here
+			// The filter takes these for its own default, and for anybody.
+			if f.Limit == 0 {
+				return &pacht.InvalidError{Field: "limit", Value: "0", Bound: "1 to 1000"}
+			}
+			if cmd.Flags().Changed("owner") {
+				if err := pacht.ValidOwner(f.Owner); err != nil {
+					return err
+				}
+			}
+			for field, name := range map[string]string{"kind": f.Kind, "queue": f.Queue, "status": status} {
+				if cmd.Flags().Changed(field) && name == "" {
+					return &pacht.InvalidError{Field: field, Value: `""`, Bound: "a value, or no --" + field}
+				}
 			}
 			if err := checkFilter(&f); err != nil {
 				return err

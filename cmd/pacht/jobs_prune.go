@@ -38,6 +38,9 @@ JSON: an array of {status, deleted}.`,
 			if limit < 0 {
 				return &pacht.InvalidError{Field: "limit", Value: strconv.FormatInt(limit, 10), Bound: "0 (no limit) or more"}
 			}
+			for i, s := range statuses {
+				statuses[i] = string(statusNamed(s))
+			}
 			slices.Sort(statuses)
 			statuses = slices.Compact(statuses)
 			for _, s := range statuses {

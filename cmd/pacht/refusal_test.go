@@ -78,7 +78,12 @@ func TestBadInputIsRefusedNamingFieldValueAndBound(t *testing.T) {
 
 		{[]string{"status", `"Done"`, "Pending, Processing"}, []string{"jobs", "list", "--status", "Done"}},
 		{[]string{"limit", "1001", "1 to 1000"}, []string{"jobs", "list", "--limit", "1001"}},
-		{[]string{"limit", "1 to 1000"}, []string{"jobs", "list", "--limit", "0"}},
+		{[]string{"limit: 0 is", "1 to 1000"}, []string{"jobs", "list", "--limit", "0"}},
+		{[]string{"limit: -1 is", "1 to 1000"}, []string{"jobs", "list", "--limit", "-1"}},
+		{[]string{"owner", `""`, "1 to 256"}, []string{"jobs", "list", "--owner", ""}},
+		{[]string{"kind", `""`}, []string{"jobs", "list", "--kind", ""}},
+		{[]string{"queue", `""`}, []string{"jobs", "list", "--queue", ""}},
+		{[]string{"status", `""`}, []string{"jobs", "list", "--status", ""}},
 		{[]string{"before", `"x"`, "greater than zero"}, []string{"jobs", "list", "--before", "x"}},
 		{[]string{"kind", "1 to 128"}, []string{"jobs", "list", "--kind", "a b"}},
 		{[]string{"job id", `"0"`, "greater than zero"}, []string{"jobs", "show", "0"}},
