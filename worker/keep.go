@@ -124,6 +124,7 @@ func (w *Worker) renew(refs []pacht.Ref, due map[pacht.Ref]*hold, timeout time.D
 			h.renewed(sent, answer.Now, row.LeaseUntil)
 		case pacht.RenewBusy:
 			h.retryRenewal(sent)
+			h.guard()
 		case pacht.RenewLost:
 			h.forfeit()
 			w.examine(call, h)
@@ -154,6 +155,13 @@ func (w *Worker) examine(ctx context.Context, h *hold) {
 	h.mu.Lock()
 	h.guarded = closed != nil && closed.Err == nil
 	h.mu.Unlock()
+}
+
+// guard takes in that the row is locked: if CompleteTx has locked it, that protects the job.
+func (h *hold) guard() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.guarded = h.closing
 }
 
 // forfeit takes in that the lease is not ours any more: nothing of it remains to be renewed.
