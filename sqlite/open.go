@@ -77,8 +77,8 @@ func Open(path string, cfg Config) (*Store, error) {
 	if cfg.Prefix == "" {
 		cfg.Prefix = DefaultPrefix
 	}
-	if !prefixPattern.MatchString(cfg.Prefix) {
-		return nil, &pacht.InvalidError{Field: "table prefix", Value: fmt.Sprintf("%.60q", cfg.Prefix), Bound: "[a-z][a-z0-9_]*, at most 40 bytes"}
+	if err := ValidPrefix(cfg.Prefix); err != nil {
+		return nil, err
 	}
 	if cfg.LockWait == 0 {
 		cfg.LockWait = DefaultLockWait

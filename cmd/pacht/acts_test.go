@@ -88,7 +88,11 @@ func TestTokenThatFencedAnActIsAlwaysInTheJSON(t *testing.T) {
 func TestStatusMayBeGivenInAnyCase(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	first, second := s.enqueue("k"), s.enqueue("k")
+	first, second := s.enqueue("k", "--on-crash", "HOLD"), s.enqueue("k")
+	if j := jobOf(t, s.store(), first); j.CrashPolicy != pacht.CrashHold {
+		t.Errorf("crash policy %s", j.CrashPolicy)
+	}
+	s.ok(ann("queues", "set", "q", "--on-crash", "Hold")...)
 	s.ok(ann("jobs", "resolve", first, "--as", "completed")...)
 	s.ok(ann("jobs", "resolve", second, "--as", "DEAD", "--error", "no")...)
 	db := s.store()

@@ -106,7 +106,7 @@ func (f enqueueFlags) job(cmd *cobra.Command, args []string) (pacht.NewJob, erro
 		"max-attempts": pacht.MaxAttempts(f.maxAttempts),
 		"max-crashes":  pacht.MaxCrashes(f.maxCrashes),
 		"ttl":          pacht.TTL(f.ttl),
-		"on-crash":     pacht.OnCrash(pacht.CrashPolicy(f.onCrash)),
+		"on-crash":     pacht.OnCrash(policyNamed(f.onCrash)),
 		"key":          pacht.IdempotencyKey(f.key),
 		"scope":        pacht.KeyScope(f.scope),
 		"key-life":     pacht.KeyLife(f.keyLife),

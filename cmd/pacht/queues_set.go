@@ -27,7 +27,7 @@ JSON: {queue, ttl_ns, max_attempts, max_crashes, crash_policy}; what is the defa
 			if !changed("ttl") && !changed("max-attempts") && !changed("max-crashes") && !changed("on-crash") {
 				return &pacht.InvalidError{Field: "settings", Bound: "at least one of --ttl, --max-attempts, --max-crashes, --on-crash"}
 			}
-			given := pacht.QueueSettings{TTL: ttl, MaxAttempts: attempts, MaxCrashes: crashes, CrashPolicy: pacht.CrashPolicy(policy)}
+			given := pacht.QueueSettings{TTL: ttl, MaxAttempts: attempts, MaxCrashes: crashes, CrashPolicy: policyNamed(policy)}
 			if err := given.Validate(args[0]); err != nil {
 				return err
 			}

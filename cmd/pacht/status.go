@@ -16,3 +16,6 @@ func statusNamed(s string) pacht.Status {
 	}
 	return pacht.Status(s)
 }
+
+// policyNamed is the crash policy that a user named, in any case.
+func policyNamed(s string) pacht.CrashPolicy { return pacht.CrashPolicy(strings.ToLower(s)) }
