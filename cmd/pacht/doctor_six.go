@@ -197,7 +197,7 @@ func (v *vitals) ownerRecorded() finding {
 	}}
 	read := ""
 	if v.heldMore {
-		read = fmt.Sprintf(" (the newest %d were read)", page)
+		read = fmt.Sprintf(" (the newest %d were read, and of the rest those that are expired)", page)
 	}
 	switch {
 	case without > 0:

@@ -187,6 +187,28 @@ func TestDoctorFindsAKindWithoutAWorkerBehindManyNewerJobs(t *testing.T) { // S0
 	})
 }
 
+func TestDoctorFindsAForgottenLeaseBehindManyNewerOnes(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	db := s.store()
+	claim := func(n int) {
+		t.Helper()
+		got, err := db.Claim(t.Context(), pacht.ClaimRequest{Owner: "o", Queue: "default", Kinds: []string{"k"}, Limit: n})
+		if err != nil || len(got.Jobs) != n {
+			t.Fatalf("claimed %d: %v", len(got.Jobs), err)
+		}
+	}
+	s.enqueue("k")
+	claim(1)
+	const hour = 3600_000
+	s.sql(`UPDATE pacht_leases SET claimed_at = claimed_at - ?1, lease_until = lease_until - ?1`, hour)
+	if r := s.feed(strings.Repeat(`{"kind":"k"}`+"\n", page), "enqueue", "--batch"); r.code != exitOK {
+		t.Fatal(r)
+	}
+	claim(page)
+	s.verdicts(s.visit(exitFailed, "--skip-check"), map[string]verdict{"long_renew": bad, "owner_recorded": good})
+}
+
 func TestLeaseThatExpiredAMomentAgoIsWorthALookUntilNoWatcherCame(t *testing.T) {
 	now := time.Now()
 	every := func(d time.Duration) pacht.WatchInfo {

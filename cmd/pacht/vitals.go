@@ -15,7 +15,7 @@ type vitals struct {
 	now        time.Time
 	claimSQL   string
 	stats      []pacht.LeaseStats
-	held       []pacht.JobInfo // Processing, the newest
+	held       []pacht.JobInfo // Processing: the newest, and of the rest those that are expired
 	heldMore   bool            // there are more than were read
 	waiting    []pacht.Waiting // due, by queue and kind
 	counts     []pacht.Count
@@ -47,6 +47,14 @@ func (v *vitals) take(ctx context.Context, db database.Database, f doctorFlags) 
 		return fmt.Errorf("list held leases: %w", err)
 	}
 	v.heldMore = len(v.held) == page
+	if v.heldMore {
+		// The oldest may be the worst.
+		expired, err := db.Jobs(ctx, pacht.Filter{Expired: true, Before: v.held[page-1].ID, Limit: page})
+		if err != nil {
+			return fmt.Errorf("list expired leases: %w", err)
+		}
+		v.held = append(v.held, expired...)
+	}
 	if v.waiting, err = db.Waiting(ctx); err != nil {
 		return err
 	}
