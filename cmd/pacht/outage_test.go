@@ -66,7 +66,9 @@ func TestServerThatRefusesTheUserOrTheDatabaseIsNotWaitedFor(t *testing.T) {
 	} {
 		for _, args := range [][]string{{"work", "--kind", "k", "--", "true"}, {"watch"}, {"jobs", "list"}} {
 			s := &shell{t: t, dir: s.dir, url: c.url}
-			s.refused(exitFailed, []string{c.word}, args...)
+			if r := s.run(args...); r.code != exitFailed || !strings.Contains(r.err, c.word) || strings.Contains(r.err, "waiting for it") {
+				t.Fatalf("pacht %q: exit code %d, want %d and %q, without waiting:\n%s", args, r.code, exitFailed, c.word, r.err)
+			}
 		}
 	}
 }
