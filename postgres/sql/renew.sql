@@ -1,7 +1,8 @@
 -- Extends leases to the database's now plus each job's own TTL, row by row (R7): 1 extended,
 -- 2 busy (somebody else holds the row locked), 0 lost. Locks in job order and waits for
 -- nobody (R12); FOR NO KEY UPDATE passes beside an open transaction that recorded a step.
--- Whatever is decided is decided on the locked row, never on the snapshot's version of it.
+-- An abandoned renewal that arrives after a later one shortens nothing. Whatever is decided
+-- is decided on the locked row, never on the snapshot's version of it.
 -- $1 jobs, $2 tokens
 WITH asked AS MATERIALIZED (
     SELECT a.job_id, a.token, a.place
@@ -18,7 +19,7 @@ locked AS MATERIALIZED (
 ),
 renewed AS (
     UPDATE pacht.leases AS l
-    SET lease_until = statement_timestamp() + l.ttl_ms * interval '1 millisecond',
+    SET lease_until = greatest(l.lease_until, statement_timestamp() + l.ttl_ms * interval '1 millisecond'),
         rev = l.rev + 1
     WHERE l.job_id = ANY (ARRAY(
         SELECT k.job_id

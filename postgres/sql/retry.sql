@@ -1,6 +1,7 @@
 -- Takes a Stuck, Dead or Cancelled job back to Pending, due now: token and attempt go on,
 -- crashes become 0, max_attempts becomes the attempt plus the original maximum. Nothing if
--- the job has another status. Comes after lock_job.sql.
+-- the job has another status. Comes after lock_job.sql. A lease that somebody is closing at
+-- this moment is still a lease: waiting for it to go would revive its job with an old token.
 -- $1 job, $2 actor, $3 reason
 WITH parked AS MATERIALIZED (
     SELECT l.job_id
@@ -49,6 +50,7 @@ revived AS (
     CROSS JOIN ended AS e
     WHERE j.job_id = $1::bigint
         AND e.next_status IN ('Dead', 'Cancelled')
+        AND NOT EXISTS (SELECT 1 FROM pacht.leases AS l WHERE l.job_id = j.job_id)
     ON CONFLICT (job_id) DO NOTHING
     RETURNING job_id
 ),
