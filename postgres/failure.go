@@ -65,8 +65,10 @@ func (s *Store) again(ctx context.Context, repeatable bool, verb string, fn func
 			return nil
 		}
 		var connect *pgconn.ConnectError
-		repeat := serialization(err) || stalePlan(err) || pgconn.SafeToRetry(err) ||
-			repeatable && errors.Is(err, pacht.ErrUnknown)
+		// The code of an unknown outcome says nothing: a pooler that drops the client after the
+		// COMMIT was sent calls that 08P01 as well.
+		unknown := errors.Is(err, pacht.ErrUnknown)
+		repeat := !unknown && (serialization(err) || stalePlan(err) || pgconn.SafeToRetry(err)) || repeatable && unknown
 		if !repeat || errors.As(err, &connect) || ctx.Err() != nil || try == tries {
 			return fmt.Errorf("%s: %w", verb, s.explain(ctx, err))
 		}

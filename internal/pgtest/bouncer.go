@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,8 +16,9 @@ import (
 )
 
 // Bouncer starts a PgBouncer in transaction mode in front of a database, with 3 server
-// connections and no support for prepared statements, and returns the URL through it.
-func Bouncer(t testing.TB, database string) string {
+// connections and no support for prepared statements, and returns the URL through it. Settings
+// are lines of its configuration.
+func Bouncer(t testing.TB, database string, settings ...string) string {
 	t.Helper()
 	program := findBouncer(t)
 	u, err := url.Parse(database)
@@ -50,7 +52,8 @@ default_pool_size = 3
 max_client_conn = 500
 ignore_startup_parameters = extra_float_digits
 logfile = %s
-`, name, server, port, filepath.Join(dir, "log"))
+%s
+`, name, server, port, filepath.Join(dir, "log"), strings.Join(settings, "\n"))
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

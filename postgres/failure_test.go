@@ -1,0 +1,45 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/pgtest"
+)
+
+func TestVerbWhoseOutcomeIsUnknownIsRepeatedOnlyIfItMayBe(t *testing.T) { // R4, R11
+	s, _ := newStore(t)
+	// What PgBouncer says when it drops a client, also after a COMMIT was sent.
+	dropped := sent(&pgconn.PgError{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "08P01", Message: "query_timeout"})
+	for repeatable, want := range map[bool]int{false: 1, true: 2} {
+		calls := 0
+		err := s.again(t.Context(), repeatable, "verb", func() error {
+			if calls++; calls == 1 {
+				return dropped
+			}
+			return nil
+		})
+		if calls != want || repeatable != (err == nil) || !repeatable && !errors.Is(err, pacht.ErrUnknown) {
+			t.Errorf("repeatable %t: %d calls, %v", repeatable, calls, err)
+		}
+	}
+}
+
+func TestEnqueueWhoseCommitAPoolerCutsOffIsNotRepeated(t *testing.T) { // R11
+	database := pgtest.Database(t)
+	pool := poolAt(t, database)
+	s, _ := storeAt(t, pgtest.Bouncer(t, database, "query_timeout = 1"), Config{}, mode(modes[1]))
+	enqueue(t, s, 1)
+	execute(t, pool, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(4); RETURN NULL; END';
+		CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON pacht.jobs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()`)
+	if _, err := s.Enqueue(t.Context(), []pacht.NewJob{pacht.New(charge{1})}); !errors.Is(err, pacht.ErrUnknown) {
+		t.Errorf("enqueue: %v", err)
+	}
+	execute(t, pool, "DROP TRIGGER slow ON pacht.jobs") // waits for what is still being committed
+	if n := value(t, pool, "SELECT count(*) FROM pacht.jobs"); n != "1" && n != "2" {
+		t.Errorf("%s jobs are stored: it was repeated", n)
+	}
+}
