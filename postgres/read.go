@@ -53,9 +53,9 @@ func readJob(j *pacht.JobInfo, scan scanner) (err error) {
 	return err
 }
 
-// Attempts implements pacht.Reader.
+// Attempts implements pacht.Reader. Workers ask it too, whose handlers may hold the whole pool.
 func (s *Store) Attempts(ctx context.Context, id pacht.ID) ([]pacht.Attempt, error) {
-	return list(ctx, s, "attempts of job "+id.String(), s.sql.Attempts, []any{int64(id)}, func(a *pacht.Attempt, scan scanner) error {
+	return listOn(ctx, s, s.own, "attempts of job "+id.String(), s.sql.Attempts, []any{int64(id)}, func(a *pacht.Attempt, scan scanner) error {
 		var output string
 		var next *time.Time
 		err := scan(&a.Job, &a.Token, &a.Attempt, &a.Owner, &a.ClaimedAt, &a.EndedAt, &a.Late, &a.Outcome, &a.NextStatus, &next, &a.Error, &output)

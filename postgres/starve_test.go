@@ -46,7 +46,8 @@ func TestHandlersThatHoldTheWholePoolStarveNoLease(t *testing.T) { // S010
 	stepErr := s.SetStep(ctx, jobs[0].Ref(), "a", nil)
 	beatErr := s.Beat(ctx, pacht.WorkerInfo{Owner: "o", BeatEvery: time.Second})
 	answers, settleErr := s.Settle(ctx, settlements(jobs, pacht.OutcomeCompleted))
-	if err := errors.Join(claimErr, passErr, stepErr, beatErr, settleErr, answers[0].Err); err != nil {
+	_, ledgerErr := s.Attempts(ctx, jobs[0].ID)
+	if err := errors.Join(claimErr, passErr, stepErr, beatErr, settleErr, ledgerErr, answers[0].Err); err != nil {
 		t.Error(err)
 	}
 }
