@@ -22,7 +22,7 @@ type queries struct {
 	BoundIdle      string `sql:"bound_idle"`
 	Bounds         string `sql:"bounds"`
 	Break          string `sql:"break"`
-	BreakSession   string `sql:"break_session"`
+	BreakAround    string `sql:"break_around"`
 	Cancel         string `sql:"cancel"`
 	Check          string `sql:"check"`
 	Claim          string `sql:"claim"`
@@ -32,7 +32,6 @@ type queries struct {
 	Enqueue        string `sql:"enqueue"`
 	Expire         string `sql:"expire"`
 	HeldBy         string `sql:"held_by"`
-	InSavepoint    string `sql:"in_savepoint"`
 	Job            string `sql:"job"`
 	JobsAny        string `sql:"jobs_any"`
 	JobsEndedBadly string `sql:"jobs_ended_badly"`

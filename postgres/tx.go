@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,16 +19,25 @@ func (s *Store) Tx(tx pgx.Tx) pacht.Tx {
 	if conn := tx.Conn(); conn != nil {
 		mode = poolerProof(conn.Config())
 	}
-	return &callerTx{store: s, on: pgxSession{on: tx, mode: mode}}
+	return &callerTx{store: s, on: pgxSession{on: tx, mode: mode}, end: func(ctx context.Context) error {
+		conn := tx.Conn()
+		if conn == nil {
+			return errors.New("it has no connection to close")
+		}
+		return conn.Close(ctx)
+	}}
 }
 
 // SQLTx is a caller's transaction of database/sql, by pgx's driver or any other that takes
 // $1 for a parameter: so users of GORM, sqlx and ent are served.
-func (s *Store) SQLTx(tx *sql.Tx) pacht.Tx { return &callerTx{store: s, on: sqlSession{tx}} }
+func (s *Store) SQLTx(tx *sql.Tx) pacht.Tx {
+	return &callerTx{store: s, on: sqlSession{tx}, end: func(context.Context) error { return tx.Rollback() }}
+}
 
 type callerTx struct {
 	store *Store
 	on    session
+	end   func(context.Context) error // ends the transaction for good, without a statement
 }
 
 // EnqueueTx implements pacht.Tx. It takes no savepoint: what is refused is refused before it
@@ -41,12 +51,28 @@ func (t *callerTx) EnqueueTx(ctx context.Context, jobs []pacht.NewJob) ([]pacht.
 	return answers, nil
 }
 
-// SettleTx implements pacht.Tx.
+// SettleTx implements pacht.Tx. Whatever the error is, the transaction is broken (R4): often
+// nothing was sent at all, because the handler's context is cancelled with its lost lease.
 func (t *callerTx) SettleTx(ctx context.Context, one pacht.Settlement) error {
+	verb := fmt.Sprintf("settle %s in a transaction", one.Ref)
+	err := t.settle(ctx, verb, one)
+	if err == nil {
+		return nil
+	}
+	err = t.broken(ctx, verb, err)
+	if lost := (*pacht.LeaseLostError)(nil); errors.As(err, &lost) {
+		// The report cannot stand in a transaction that is broken.
+		if _, reportErr := t.store.fates(ctx, []pacht.Settlement{one}); reportErr != nil {
+			return errors.Join(err, fmt.Errorf("keep the report of %s: %w", one.Ref, reportErr))
+		}
+	}
+	return err
+}
+
+func (t *callerTx) settle(ctx context.Context, verb string, one pacht.Settlement) error {
 	if err := one.Validate(); err != nil {
 		return err
 	}
-	verb := fmt.Sprintf("settle %s in a transaction", one.Ref)
 	list := []pacht.Settlement{one}
 	var closed bool
 	var left int64 // of the lease, in milliseconds
@@ -67,26 +93,25 @@ func (t *callerTx) SettleTx(ctx context.Context, one pacht.Settlement) error {
 	if err != nil {
 		return t.failed(verb, err)
 	}
-	if err := t.breakTx(ctx, one.Ref); err != nil {
-		return fmt.Errorf("%s: break the transaction: %w", verb, err)
-	}
 	if f.outcome == one.Outcome {
 		return fmt.Errorf("%s: %w as %s, late: %t; the job became %s", verb, pacht.ErrAlreadySettled, f.outcome, f.late, f.nextStatus)
 	}
-	// The report cannot stand in a transaction that is broken.
-	lost := f.lost(one.Ref)
-	if _, err := t.store.fates(ctx, list); err != nil {
-		return errors.Join(lost, fmt.Errorf("keep the report of %s: %w", one.Ref, err))
-	}
-	return lost
+	return f.lost(one.Ref)
 }
 
-// SetStepTx implements pacht.Tx.
+// SetStepTx implements pacht.Tx. Whatever the error is, the transaction is broken (R4).
 func (t *callerTx) SetStepTx(ctx context.Context, ref pacht.Ref, name string, data json.RawMessage) error {
+	verb := fmt.Sprintf("set step %q of %s in a transaction", name, ref)
+	if err := t.setStep(ctx, verb, ref, name, data); err != nil {
+		return t.broken(ctx, verb, err)
+	}
+	return nil
+}
+
+func (t *callerTx) setStep(ctx context.Context, verb string, ref pacht.Ref, name string, data json.RawMessage) error {
 	if err := t.store.validStep(name, data); err != nil {
 		return err
 	}
-	verb := fmt.Sprintf("set step %q of %s in a transaction", name, ref)
 	var set bool
 	var ttl int64
 	err := t.on.query(ctx, t.store.sql.SetStep, stepArgs(ref, name, data), func(scan scanner) error {
@@ -103,20 +128,14 @@ func (t *callerTx) SetStepTx(ctx context.Context, ref pacht.Ref, name string, da
 	if err != nil {
 		return t.failed(verb, err)
 	}
-	if err := t.breakTx(ctx, ref); err != nil {
-		return fmt.Errorf("%s: break the transaction: %w", verb, err)
-	}
 	return f.lost(ref)
 }
 
 // boundIdle lets the server end the session if the client stops: from here on the row is
 // locked, and nobody else can close the lease.
 func (t *callerTx) boundIdle(ctx context.Context, verb string, ms int64) error {
-	const least = 1000 // a late settle has no time left, and still has to reach its commit
-	if ms <= 0 {
-		ms = least
-	}
-	if err := t.on.query(ctx, t.store.sql.BoundIdle, []any{ms}, nil); err != nil {
+	const least = 1000 // however little the lease has left, the commit has to be reached
+	if err := t.on.query(ctx, t.store.sql.BoundIdle, []any{max(ms, least)}, nil); err != nil {
 		return t.failed(verb, err)
 	}
 	return nil
@@ -129,31 +148,35 @@ func (t *callerTx) fate(ctx context.Context, list []pacht.Settlement) (fate, err
 	return fates[0], err
 }
 
-// breakTx makes it impossible to commit what the caller wrote (R4): by a statement that
-// fails, or, inside a savepoint, which could be rolled back alone, by ending the session.
-func (t *callerTx) breakTx(ctx context.Context, ref pacht.Ref) error {
-	var inSavepoint bool
-	err := t.on.query(ctx, t.store.sql.InSavepoint, []any{int64(ref.Job), int64(ref.Token)}, func(scan scanner) error {
-		return scan(&inSavepoint)
-	})
-	if err != nil {
-		return err // which has broken it as well
+// broken makes it impossible to commit what the caller wrote (R4), also around a savepoint,
+// and whatever became of the caller's context. It answers why, and more if that fails.
+func (t *callerTx) broken(ctx context.Context, verb string, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err := t.on.query(ctx, t.store.sql.BreakAround, nil, nil)
+	if err == nil {
+		err = t.on.query(ctx, t.store.sql.Break, nil, nil)
+		if code(err) == "22P02" { // what it fails with
+			return why
+		}
 	}
-	sql := t.store.sql.Break
-	if inSavepoint {
-		sql = t.store.sql.BreakSession
+	if errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, sql.ErrTxDone) {
+		return why // it had ended before, and its connection may serve somebody else by now
 	}
-	if err := t.on.query(ctx, sql, nil, nil); err == nil {
-		return errors.New("the statement that must fail did not")
+	// No statement gets through: the connection is gone, and with it the transaction, or it is
+	// busy with rows that the caller has left open.
+	if endErr := t.end(ctx); endErr != nil {
+		return errors.Join(why, fmt.Errorf("%s: break the transaction: %v; end it: %w", verb, err, endErr))
 	}
-	return nil
+	return why
 }
 
 // failed says which errors mean that the caller should repeat the whole transaction.
 func (t *callerTx) failed(verb string, err error) error {
-	switch code(err) {
-	case "40001":
+	if serialization(err) {
 		return fmt.Errorf("%s: %w: %w", verb, pacht.ErrSerialization, err)
+	}
+	switch code(err) {
 	case "42P01", "3F000":
 		return fmt.Errorf("%s: %w", verb, &pacht.SchemaError{Wanted: len(t.store.steps)})
 	}

@@ -29,7 +29,6 @@ var oneStoreOnly = []alone{
 	{"postgres", "schema", "SQLite has no schemas"},
 	{"postgres", "bound*", "a session of PostgreSQL can be bounded in time, a connection to a file cannot"},
 	{"postgres", "break*", "PostgreSQL breaks a transaction by an error; SQLite's stays usable after one, the Tx rolls it back"},
-	{"postgres", "in_savepoint", "an error breaks PostgreSQL's transaction, so the way back is looked for first"},
 	{"sqlite", "age_*", partOfVerb},
 	{"sqlite", "audit_add", partOfVerb},
 	{"sqlite", "cancel_request", partOfVerb},

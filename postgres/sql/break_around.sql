@@ -1,3 +1,4 @@
--- Ends the caller's session: inside a savepoint a failed statement breaks only what is
--- inside, and the rest could still be committed (R4).
-SELECT pg_terminate_backend(pg_backend_pid());
+-- Undoes the caller's whole transaction, also around a savepoint and after an error, and
+-- opens an empty one in its place, which break.sql breaks: so nothing of it can be committed,
+-- and no later statement of the caller runs outside a transaction (R4).
+ROLLBACK AND CHAIN;
