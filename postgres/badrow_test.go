@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/pgtest"
@@ -26,6 +27,44 @@ func TestOneBadRowDoesNotStopTheOthersOfItsBatch(t *testing.T) { // R12
 	found, err := s.Check(t.Context())
 	if err != nil || len(found) == 0 {
 		t.Errorf("check: %+v, %v", found, err)
+	}
+}
+
+func TestOneLeaseThatCannotBeClosedStopsNoWatcher(t *testing.T) { // R12
+	s, pool := openAt(t, pgtest.Database(t), Config{})
+	enqueue(t, s, 9)
+	jobs := claim(t, s, 9)
+	for _, i := range []int{3, 8} {
+		execute(t, pool, `INSERT INTO pacht.attempts (job_id, token, claimed_at, ended_at, attempt, outcome, next_status, owner)
+			VALUES (`+jobs[i].ID.String()+`, 1, now(), now(), 1, 'Completed', 'Completed', 'nobody')`)
+	}
+	if err := s.Age(t.Context(), 2*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	pass, err := s.Expire(t.Context(), pacht.ExpireRequest{By: "w", Limit: 100, Period: time.Minute})
+	if err != nil || !pass.Turn || len(pass.Expired) != 7 || pass.More != 0 || pass.Now.IsZero() {
+		t.Fatalf("pass %+v, %v", pass, err)
+	}
+	if len(pass.Locked) != 2 || pass.Locked[0] != jobs[3].Ref() || pass.Locked[1] != jobs[8].Ref() {
+		t.Errorf("not closed: %v", pass.Locked)
+	}
+	watch, err := s.Watch(t.Context())
+	if wait := watch.NextAt.Sub(watch.PassedAt); err != nil || watch.PassedBy != "w" || wait < 20*watch.Took || wait < 10*time.Second {
+		t.Errorf("the next pass after %s, stamp %+v, %v", wait, watch, err)
+	}
+	// Page by page, as a watcher with a low limit goes.
+	var met int
+	req := pacht.ExpireRequest{By: "w", Limit: 1, Period: time.Minute, Force: true}
+	for pages := 0; pages == 0 || req.After != 0; pages++ {
+		pass, err := s.Expire(t.Context(), req)
+		if err != nil || pages > 3 {
+			t.Fatalf("page %d: %+v, %v", pages, pass, err)
+		}
+		met += len(pass.Locked)
+		req.After = pass.More
+	}
+	if met != 2 {
+		t.Errorf("met %d of 2 by pages of one", met)
 	}
 }
 

@@ -31,6 +31,7 @@ type queries struct {
 	Counts         string `sql:"counts"`
 	Enqueue        string `sql:"enqueue"`
 	Expire         string `sql:"expire"`
+	Expired        string `sql:"expired"`
 	HeldBy         string `sql:"held_by"`
 	Job            string `sql:"job"`
 	JobsAny        string `sql:"jobs_any"`
@@ -64,6 +65,7 @@ type queries struct {
 	Steps          string `sql:"steps"`
 	Waiting        string `sql:"waiting"`
 	Watch          string `sql:"watch"`
+	WatchStamp     string `sql:"watch_stamp"`
 	Workers        string `sql:"workers"`
 }
 

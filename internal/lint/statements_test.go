@@ -37,7 +37,6 @@ var oneStoreOnly = []alone{
 	{"sqlite", "claimed", partOfVerb},
 	{"sqlite", "enqueue_lease", partOfVerb},
 	{"sqlite", "expire*_*", partOfVerb},
-	{"sqlite", "expired", partOfVerb},
 	{"sqlite", "finish", partOfVerb},
 	{"sqlite", "key_*", partOfVerb},
 	{"sqlite", "lost", partOfVerb},
