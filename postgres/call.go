@@ -2,11 +2,14 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pacht-queue/pacht"
 )
 
 // stmt is one statement of a transaction of the store's own.
@@ -35,11 +38,11 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, lock time.Dura
 	for _, st := range all {
 		batch.Queue(st.sql, st.args...)
 	}
-	conn, err := pool.Acquire(ctx)
+	conn, ctx, release, err := s.acquire(ctx, pool)
 	if err != nil {
 		return now, err
 	}
-	defer conn.Release()
+	defer release()
 	if err := s.ready(ctx, conn); err != nil {
 		return now, err
 	}
@@ -66,6 +69,39 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, lock time.Dura
 	return now.UTC(), nil
 }
 
+// patience is how long the client waits for a server that bounds its statements itself: over
+// a connection that has gone silent no such bound arrives, and there are few connections.
+func (s *Store) patience(pool *pgxpool.Pool) time.Duration {
+	const grace, renewal = 3 * time.Second, 10 * time.Second
+	if pool == s.renewal {
+		return min(s.timeout+grace, renewal)
+	}
+	return s.timeout + grace
+}
+
+// acquire takes a connection, and bounds what is done with it: see patience. The wait for one
+// of the caller's pool has no bound but the caller's own.
+func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, context.Context, func(), error) {
+	bounded, cancel := context.WithTimeout(ctx, s.patience(pool))
+	wait := bounded
+	if pool == s.pool {
+		wait = ctx
+	}
+	conn, err := pool.Acquire(wait)
+	if err != nil {
+		cancel()
+		if s.closed.Load() {
+			err = fmt.Errorf("%w: %w", pacht.ErrClosed, err)
+		}
+		return nil, ctx, nil, err
+	}
+	if pool == s.pool {
+		cancel() // waiting for it does not count
+		bounded, cancel = context.WithTimeout(ctx, s.patience(pool))
+	}
+	return conn, bounded, func() { conn.Release(); cancel() }, nil
+}
+
 // serial is transact with a round trip for each statement, for a caller's pool that prepares
 // statements behind a pooler which cannot keep them: there only single statements can be sent
 // in another mode than the pool's.
@@ -84,15 +120,15 @@ func (s *Store) serial(ctx context.Context, pool *pgxpool.Pool, lock time.Durati
 func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, fn func(session) error) (time.Time, error) {
 	var now time.Time
 	var ignored string
-	conn, err := pool.Acquire(ctx)
+	conn, _, release, err := s.acquire(ctx, pool)
 	if err != nil {
 		return now, err
 	}
-	defer conn.Release()
+	defer release()
 	if err := s.ready(ctx, conn); err != nil {
 		return now, err
 	}
-	on := pgxSession{on: conn, mode: s.mode}
+	on := pgxSession{on: conn, mode: s.mode, bound: s.patience(pool)}
 	err = on.query(ctx, s.sql.Begin, nil, nil)
 	if err == nil {
 		err = on.query(ctx, s.sql.Bounds, s.bounds(lock), func(scan scanner) error { return scan(&now, &ignored, &ignored) })
@@ -134,11 +170,14 @@ func (s *Store) tidy(conn *pgxpool.Conn, err error) {
 
 // readOnce runs one statement that only reads.
 func (s *Store) readOnce(ctx context.Context, pool *pgxpool.Pool, sql string, args []any, each func(scanner) error) error {
-	conn, err := pool.Acquire(ctx)
+	conn, bounded, release, err := s.acquire(ctx, pool)
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
+	defer release()
+	if pool != s.pool { // what people ask may take as long as they wait for it
+		ctx = bounded
+	}
 	if err := s.ready(ctx, conn); err != nil {
 		return err
 	}

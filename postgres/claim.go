@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -20,11 +21,19 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 		return claims, err
 	}
 	// Short of the limit from the floor on: what is behind it comes from a look from the start.
-	// If that fails, its error comes again with the next claim; the jobs of this one are held.
+	// If that is refused, its error comes again with the next claim, and the jobs of this one
+	// are held. They must not wait for it long: their leases run. If its answer is lost, it may
+	// hold more of them, and HeldBy tells of all (R4).
 	rest := req
 	rest.Limit -= len(claims.Jobs)
-	if behind, err := s.claimFrom(ctx, rest, key, fromBottom(), true); err == nil {
+	look, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	behind, err := s.claimFrom(look, rest, key, fromBottom(), true)
+	switch {
+	case err == nil:
 		claims.Now, claims.Jobs = behind.Now, append(claims.Jobs, behind.Jobs...)
+	case errors.Is(err, pacht.ErrUnknown):
+		return pacht.Claims{}, err
 	}
 	return claims, nil
 }

@@ -58,6 +58,9 @@ func lostPrepared(err error) bool { return slices.Contains([]string{"26000", "42
 // plan or a connection that broke before anything was sent; and, if the verb may be repeated
 // (R4, R11), after a lost answer. Bounded, with jitter.
 func (s *Store) again(ctx context.Context, repeatable bool, verb string, fn func() error) error {
+	if s.closed.Load() {
+		return fmt.Errorf("%s: %w", verb, pacht.ErrClosed)
+	}
 	const tries = 6
 	for try := 1; ; try++ {
 		err := fn()
@@ -69,7 +72,8 @@ func (s *Store) again(ctx context.Context, repeatable bool, verb string, fn func
 		// COMMIT was sent calls that 08P01 as well.
 		unknown := errors.Is(err, pacht.ErrUnknown)
 		repeat := !unknown && (serialization(err) || stalePlan(err) || pgconn.SafeToRetry(err)) || repeatable && unknown
-		if !repeat || errors.As(err, &connect) || ctx.Err() != nil || try == tries {
+		spent := errors.Is(err, context.DeadlineExceeded) // the store's own bound, or the caller's
+		if !repeat || spent || errors.As(err, &connect) || ctx.Err() != nil || try == tries {
 			return fmt.Errorf("%s: %w", verb, s.explain(ctx, err))
 		}
 		if err := clock.Sleep(ctx, clock.Jitter(time.Millisecond<<try)); err != nil {

@@ -110,6 +110,121 @@ func TestClaimWhoseAnswerIsLostIsFoundByItsOwner(t *testing.T) { // R4
 	}
 }
 
+func TestClaimWhoseLookBehindTheFloorIsUnansweredIsUnknown(t *testing.T) { // R4
+	s, proxy, _ := faulty(t)
+	ids := enqueue(t, s, 3)
+	last, err := s.Job(t.Context(), ids[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	floorAt(s, last)
+	const limit = 0x2345
+	trap := proxy.CutAnswer([]byte("\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x23\x44"), netfault.Committed) // one less
+	if got, err := s.Claim(t.Context(), request("owner", limit)); !errors.Is(err, pacht.ErrUnknown) {
+		t.Errorf("claimed %d, %v", len(got.Jobs), err)
+	}
+	trap.Wait(t)
+	if mine, err := s.HeldBy(t.Context(), "owner"); err != nil || len(mine.Jobs) != 3 {
+		t.Errorf("held %+v, %v", mine, err)
+	}
+}
+
+func TestSilentConnectionKeepsNoOwnConnectionForEver(t *testing.T) { // S010
+	database := pgtest.Database(t)
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := netfault.New(t, u.Host)
+	u.Host = proxy.Addr()
+	s, _ := storeAt(t, u.String(), Config{StatementTimeout: 100 * time.Millisecond})
+	job := held(t, s)
+	if _, err := s.Renew(t.Context(), []pacht.Ref{job.Ref()}); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Blackhole(true)
+	calls := map[string]func() error{
+		"renew": func() error { _, err := s.Renew(t.Context(), []pacht.Ref{job.Ref()}); return err },
+		"steps": func() error { _, err := s.Steps(t.Context(), job.ID); return err },
+		"settle": func() error {
+			_, err := s.Settle(t.Context(), settlements([]pacht.JobInfo{job}, pacht.OutcomeCompleted))
+			return err
+		},
+	}
+	done := make(chan string, len(calls))
+	for name, call := range calls {
+		go func() {
+			if call() == nil {
+				name += ", without an error"
+			}
+			done <- name
+		}()
+	}
+	deadline := time.After(10 * time.Second)
+	for range calls {
+		select {
+		case name := <-done:
+			if calls[name] == nil {
+				t.Error(name)
+			}
+		case <-deadline:
+			proxy.Cut()
+			t.Fatal("a call still waits after 10 seconds")
+		}
+	}
+	proxy.Blackhole(false)
+}
+
+func TestClosedStoreSaysSo(t *testing.T) {
+	s, pool := openAt(t, pgtest.Database(t), Config{})
+	job := held(t, s)
+	tx, commit := pgxTx(t, s, pool)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	_, enqueueErr := s.Enqueue(ctx, []pacht.NewJob{pacht.New(charge{1})})
+	_, claimErr := s.Claim(ctx, request("owner", 1))
+	_, jobErr := s.Job(ctx, job.ID)
+	_, settleErr := s.Settle(ctx, settlements([]pacht.JobInfo{job}, pacht.OutcomeCompleted))
+	_, _, schemaErr := s.Schema(ctx)
+	_, expireErr := s.Expire(ctx, pacht.ExpireRequest{By: "w", Limit: 1, Period: time.Second})
+	_, migrateErr := s.MigrateUp(ctx)
+	_, enqueueTxErr := tx.EnqueueTx(ctx, []pacht.NewJob{pacht.New(charge{1})})
+	for verb, err := range map[string]error{
+		"enqueue": enqueueErr, "claim": claimErr, "job": jobErr, "settle": settleErr, "schema": schemaErr, "expire": expireErr, "migrate": migrateErr,
+		"cancel": s.Retry(ctx, job.ID, byHand), "enqueue in a transaction": enqueueTxErr,
+		"step in a transaction":   tx.SetStepTx(ctx, job.Ref(), "a", nil),
+		"settle in a transaction": tx.SettleTx(ctx, pacht.Settlement{Ref: job.Ref(), Outcome: pacht.OutcomeCompleted}),
+	} {
+		if !errors.Is(err, pacht.ErrClosed) {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+	if commit() == nil { // R4
+		t.Error("the transaction was committed")
+	}
+}
+
+func TestOpenRefusesWhatIsNoURLAndSaysTheRealReason(t *testing.T) {
+	for _, url := range []string{"postgres://", "postgres://me:s3cret@127.0.0.1:1/x?sslmode=bad", "postgres://me:s3cret@127.0.0.1:port/x"} {
+		_, err := Open(t.Context(), url, Config{})
+		var invalid *pacht.InvalidError
+		if !errors.As(err, &invalid) || invalid.Field != "db" || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	u, err := url.Parse(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path, u.RawQuery = "/no_such_database", "sslmode=prefer"
+	_, err = Open(t.Context(), u.String(), Config{})
+	if err == nil || strings.ContainsAny(err.Error(), "\t\n") || strings.Contains(err.Error(), "TLS") || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("error %q", err)
+	}
+}
+
 func TestCancelledCallLeavesNoLockAndNoOpenTransaction(t *testing.T) {
 	s, pool := newStore(t)
 	job := held(t, s)

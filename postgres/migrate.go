@@ -124,6 +124,9 @@ func (s *Store) Schema(ctx context.Context) (found, wanted int, err error) {
 
 // appliedSoFar is empty if there are no tables at all.
 func (s *Store) appliedSoFar(ctx context.Context) ([]migration.Applied, error) {
+	if s.closed.Load() {
+		return nil, fmt.Errorf("schema %s: %w", s.schema, pacht.ErrClosed)
+	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("schema %s: %w", s.schema, err)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -23,11 +24,17 @@ type pgxQuerier interface {
 }
 
 type pgxSession struct {
-	on   pgxQuerier
-	mode pgx.QueryExecMode
+	on    pgxQuerier
+	mode  pgx.QueryExecMode
+	bound time.Duration // of each statement; 0 = none
 }
 
 func (s pgxSession) query(ctx context.Context, sql string, args []any, each func(scanner) error) error {
+	if s.bound > 0 {
+		bounded, cancel := context.WithTimeout(ctx, s.bound)
+		defer cancel()
+		ctx = bounded
+	}
 	rows, err := s.on.Query(ctx, sql, append([]any{s.mode}, args...)...)
 	if err != nil {
 		return err

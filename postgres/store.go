@@ -33,6 +33,7 @@ type Store struct {
 	own     *pgxpool.Pool // claim, settle, expire, steps, beats
 	renewal *pgxpool.Pool // one connection, for renewals alone
 	opened  bool          // pool was opened by Open
+	closed  atomic.Bool
 
 	schema   string
 	quoted   string // schema, quoted, with its dot
@@ -122,43 +123,13 @@ func (s *Store) privatePool(n int32) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(context.Background(), cfg)
 }
 
-// Open opens a pool of its own and makes a store on it; Close closes both. It fails if the
-// server does not answer. Errors never show the password.
-func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
-	poolConfig, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		// pgx says what it could not read, and hides the password in it.
-		return nil, fmt.Errorf("open PostgreSQL: %w", err)
-	}
-	if poolConfig.ConnConfig.ConnectTimeout == 0 {
-		poolConfig.ConnConfig.ConnectTimeout = 10 * time.Second
-	}
-	if mode := poolConfig.ConnConfig.DefaultQueryExecMode; mode == pgx.QueryExecModeCacheStatement {
-		poolConfig.ConnConfig.DefaultQueryExecMode = poolerProof(poolConfig.ConnConfig)
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
-	if err != nil {
-		return nil, fmt.Errorf("open PostgreSQL: %w", err)
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("open PostgreSQL at %s: %w", poolConfig.ConnConfig.Host, err)
-	}
-	s, err := New(pool, cfg)
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	s.opened = true
-	return s, nil
-}
-
 // Close ends the store's own connections, and the pool if Open opened it. It waits for calls
-// that are under way.
+// that are under way; later ones answer ErrClosed.
 func (s *Store) Close() error {
 	if s.own == nil {
 		return errors.New("postgres: close of a store that New did not make")
 	}
+	s.closed.Store(true)
 	s.renewal.Close()
 	s.own.Close()
 	if s.opened {

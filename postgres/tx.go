@@ -43,6 +43,9 @@ type callerTx struct {
 // EnqueueTx implements pacht.Tx. It takes no savepoint: what is refused is refused before it
 // is sent, and a taken key is no error of the server.
 func (t *callerTx) EnqueueTx(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enqueued, error) {
+	if t.store.closed.Load() {
+		return nil, fmt.Errorf("enqueue in a transaction: %w", pacht.ErrClosed)
+	}
 	answers, todo := t.store.vet(jobs)
 	e := enqueuer{of: t.store, on: t.on, jobs: jobs, answers: answers}
 	if err := e.store(ctx, todo); err != nil {
@@ -70,6 +73,9 @@ func (t *callerTx) SettleTx(ctx context.Context, one pacht.Settlement) error {
 }
 
 func (t *callerTx) settle(ctx context.Context, verb string, one pacht.Settlement) error {
+	if t.store.closed.Load() {
+		return fmt.Errorf("%s: %w", verb, pacht.ErrClosed)
+	}
 	if err := one.Validate(); err != nil {
 		return err
 	}
@@ -109,6 +115,9 @@ func (t *callerTx) SetStepTx(ctx context.Context, ref pacht.Ref, name string, da
 }
 
 func (t *callerTx) setStep(ctx context.Context, verb string, ref pacht.Ref, name string, data json.RawMessage) error {
+	if t.store.closed.Load() {
+		return fmt.Errorf("%s: %w", verb, pacht.ErrClosed)
+	}
 	if err := t.store.validStep(name, data); err != nil {
 		return err
 	}
