@@ -74,12 +74,12 @@ func anyTx(t *testing.T) (*Store, map[string]func(*testing.T) opened, func() str
 	}
 	rows := func() string { return value(t, pool, "SELECT count(*) FROM business") }
 	return s, map[string]func(*testing.T) opened{
-		"pgx":                      byPgx(pgx.ReadCommitted, false),
-		"pgx serializable":         byPgx(pgx.Serializable, false),
-		"pgx savepoint":            byPgx(pgx.ReadCommitted, true),
-		"database/sql":             bySQL(nil, false),
-		"database/sql serializabl": bySQL(&sql.TxOptions{Isolation: sql.LevelSerializable}, false),
-		"database/sql savepoint":   bySQL(nil, true),
+		"pgx":                       byPgx(pgx.ReadCommitted, false),
+		"pgx serializable":          byPgx(pgx.Serializable, false),
+		"pgx savepoint":             byPgx(pgx.ReadCommitted, true),
+		"database/sql":              bySQL(nil, false),
+		"database/sql serializable": bySQL(&sql.TxOptions{Isolation: sql.LevelSerializable}, false),
+		"database/sql savepoint":    bySQL(nil, true),
 	}, rows
 }
 
