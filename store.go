@@ -44,14 +44,14 @@ type Tx interface {
 	// EnqueueTx stores jobs in the transaction, with answers as Enqueue gives them. A refused
 	// job leaves the transaction usable. Notices to workers go out at the commit.
 	EnqueueTx(ctx context.Context, jobs []NewJob) ([]Enqueued, error)
-	// SettleTx closes the lease in the transaction, or returns ErrLeaseLost or
-	// ErrAlreadySettled and breaks the transaction: no later commit of it can succeed. It is
-	// never answered from the ledger (R4). It waits for a row that somebody else holds
+	// SettleTx closes the lease in the transaction, or returns an error, ErrLeaseLost or
+	// ErrAlreadySettled among others, and breaks the transaction: no later commit of it can
+	// succeed. It is never answered from the ledger (R4). It waits for a row that somebody else holds
 	// locked. It should be the last statement before the commit: from here on the row is
 	// locked, and PostgreSQL ends the session if it then idles past lease_until.
 	SettleTx(ctx context.Context, s Settlement) error
-	// SetStepTx is SetStep in the transaction. On a lost lease it returns ErrLeaseLost and
-	// breaks the transaction.
+	// SetStepTx is SetStep in the transaction. If it returns an error, ErrLeaseLost or any
+	// other, it has broken the transaction.
 	SetStepTx(ctx context.Context, ref Ref, name string, data json.RawMessage) error
 }
 

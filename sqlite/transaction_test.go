@@ -230,3 +230,43 @@ func TestAnIdleClaimAsksForNoLock(t *testing.T) {
 		t.Errorf("claim beside an open transaction: %+v, %v", claims, err)
 	}
 }
+
+// R4: whatever a verb of the lease refuses breaks the transaction, so that nobody commits the
+// business row without it: also when the handler's context has ended before the call, as it
+// has after every lost lease.
+func TestWhateverAFencedVerbRefusesBreaksTheTransaction(t *testing.T) {
+	s := newStore(t)
+	if _, err := s.DB().ExecContext(t.Context(), "CREATE TABLE books (id INTEGER PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	ref := pacht.Ref{Job: 1, Token: 1}
+	for name, do := range map[string]func(pacht.Tx) error{
+		"settle, ended context": func(tx pacht.Tx) error {
+			return tx.SettleTx(ended, pacht.Settlement{Ref: ref, Outcome: pacht.OutcomeCompleted})
+		},
+		"settle, no outcome":  func(tx pacht.Tx) error { return tx.SettleTx(t.Context(), pacht.Settlement{Ref: ref}) },
+		"step, ended context": func(tx pacht.Tx) error { return tx.SetStepTx(ended, ref, "charged", nil) },
+		"step, no name":       func(tx pacht.Tx) error { return tx.SetStepTx(t.Context(), ref, "", nil) },
+		"step, lost lease":    func(tx pacht.Tx) error { return tx.SetStepTx(t.Context(), ref, "charged", nil) },
+	} {
+		tx, err := s.DB().Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec("INSERT INTO books (id) VALUES (NULL)"); err != nil {
+			t.Fatal(err)
+		}
+		if err := do(s.Tx(tx)); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+		if err := tx.Commit(); err == nil {
+			t.Errorf("%s: the transaction was committed", name)
+		}
+	}
+	var n int
+	if err := s.DB().QueryRowContext(t.Context(), "SELECT count(*) FROM books").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d rows booked, %v", n, err)
+	}
+}

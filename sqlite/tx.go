@@ -108,8 +108,16 @@ func (t *txVerbs) settle(ctx context.Context, b pacht.Settlement) error {
 	return &f.lost
 }
 
-// SetStepTx implements pacht.Tx.
+// SetStepTx implements pacht.Tx. Whatever it refuses breaks the transaction, as SettleTx does.
 func (t *txVerbs) SetStepTx(ctx context.Context, ref pacht.Ref, name string, data json.RawMessage) error {
+	err := t.setStep(ctx, ref, name, data)
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, t.breakTx())
+}
+
+func (t *txVerbs) setStep(ctx context.Context, ref pacht.Ref, name string, data json.RawMessage) error {
 	if err := t.store.validStep(name, data); err != nil {
 		return fmt.Errorf("step of %s: %w", ref, err)
 	}
@@ -123,16 +131,10 @@ func (t *txVerbs) SetStepTx(ctx context.Context, ref pacht.Ref, name string, dat
 	if err == nil {
 		err = t.store.setStep(ctx, t.tx, now, ref, name, data)
 	}
-	if errors.Is(err, pacht.ErrLeaseLost) {
-		if broken := t.breakTx(); broken != nil {
-			return errors.Join(err, broken)
-		}
-		return err
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, pacht.ErrLeaseLost) {
 		return txError("set step", err)
 	}
-	return nil
+	return err
 }
 
 // open refuses a transaction that SQLite has undone by itself, as it does when the caller's
