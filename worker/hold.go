@@ -197,7 +197,7 @@ func (h *hold) CompleteTx(ctx context.Context, tx pacht.Tx) error {
 	if err != nil {
 		h.closing, h.guarded = before, false
 	} else {
-		h.guarded = true // a renewal that came just before said otherwise
+		h.guarded = true                                      // a renewal that came just before said otherwise
 		h.asked, h.retry = clock.Now(), retryAfter(h.job.TTL) // soon: does the transaction still have it?
 	}
 	h.mu.Unlock()
