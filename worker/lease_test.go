@@ -23,13 +23,13 @@ func TestHandlerLongerThanItsTTLRunsOnce(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
-			case <-time.After(3 * time.Second):
+			case <-time.After(5 * time.Second):
 				return nil
 			}
 		})
 		start(t, s, cfg)
 		start(t, db.open(t), cfg) // a second worker that would take what expires
-		id := enqueue(t, s, 1, pacht.TTL(time.Second))[0]
+		id := enqueue(t, s, 1, pacht.TTL(2*time.Second))[0]
 		becomes(t, s, id, pacht.Completed)
 		if n := runs.Load(); n != 1 {
 			t.Errorf("ran %d times", n)
@@ -173,7 +173,7 @@ func TestOutcomeIsOfferedUntilItIsAnswered(t *testing.T) {
 		s.failSettle.Store(true)
 		var runs atomic.Int32
 		w := start(t, s, quick(1, func(context.Context, *pacht.Job[task]) error { runs.Add(1); return nil }))
-		id := enqueue(t, s, 1, pacht.TTL(time.Second))[0]
+		id := enqueue(t, s, 1, pacht.TTL(2*time.Second))[0]
 		eventually(t, 10*time.Second, "settling fails", func() bool { return w.Status().Errors > 0 })
 		first := job(t, s, id).LeaseUntil
 		eventually(t, 10*time.Second, "the lease outlives its first end, renewed", func() bool {

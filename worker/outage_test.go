@@ -35,7 +35,7 @@ func TestHandlersThatHoldThePoolStarveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	ids := enqueue(t, s, 4, pacht.TTL(time.Second))
+	ids := enqueue(t, s, 4, pacht.TTL(2*time.Second))
 	w := start(t, s, quick(4, func(ctx context.Context, job *pacht.Job[task]) error {
 		conn, err := pool.Acquire(ctx)
 		if err != nil {
@@ -50,7 +50,7 @@ func TestHandlersThatHoldThePoolStarveNothing(t *testing.T) {
 			}()
 		}
 		select {
-		case <-time.After(3 * time.Second):
+		case <-time.After(5 * time.Second):
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)

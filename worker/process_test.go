@@ -54,7 +54,7 @@ func childHandler(ctx context.Context, job *pacht.Job[task]) error {
 	case "exit":
 		os.Exit(3)
 	case "spin": // no call, no yield: only the scheduler's preemption lets others run
-		for start, n := time.Now(), uint64(0); time.Since(start) < 3*time.Second; {
+		for start, n := time.Now(), uint64(0); time.Since(start) < 5*time.Second; {
 			for range 1_000_000 {
 				n = n*6364136223846793005 + 1
 			}
@@ -277,7 +277,7 @@ func TestProcessStoppedPastItsLeaseLearnsOfIt(t *testing.T) {
 func TestRenewalsGoOutBesideABusyHandler(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		s := db.open(t)
-		id := enqueueDoing(t, s, "spin", pacht.TTL(time.Second))
+		id := enqueueDoing(t, s, "spin", pacht.TTL(2*time.Second))
 		p := spawn(t, db, "GOMAXPROCS=1")
 		becomes(t, s, id, pacht.Completed)
 		if n := p.printed("begin"); n != 1 || len(ledger(t, s, id)) != 1 {

@@ -127,7 +127,7 @@ func TestCommandGetsArgsUnchangedAndKnowsItsLease(t *testing.T) { // S073
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *shell) {
 		const args = `{"id": 3889108265204450030,  "big":9007199254740993, "x":1e400, "z":-0, "t":"<é\u00e9>"}`
-		id := s.enqueue("k", args, "--max-attempts", "7", "--ttl", "1500ms", "--queue", "q1")
+		id := s.enqueue("k", args, "--max-attempts", "7", "--ttl", "90500ms", "--queue", "q1")
 		w := s.work(s.script(`cat >args; env | grep ^PACHT_ | grep -v -e BE_THE -e PACHT_DB= >env; echo >ready`), "--kind", "k", "--queue", "q1")
 		becomes(t, s.store(), id, pacht.Completed)
 		w.stop()
@@ -135,7 +135,7 @@ func TestCommandGetsArgsUnchangedAndKnowsItsLease(t *testing.T) { // S073
 			t.Errorf("args arrived as %s", got)
 		}
 		for _, want := range []string{"PACHT_JOB_ID=" + id, "PACHT_TOKEN=1", "PACHT_KIND=k", "PACHT_QUEUE=q1", "PACHT_ATTEMPT=1",
-			"PACHT_MAX_ATTEMPTS=7", "PACHT_CRASHES=0", "PACHT_LEASE_SECONDS=1.5", "PACHT_OWNER="} {
+			"PACHT_MAX_ATTEMPTS=7", "PACHT_CRASHES=0", "PACHT_LEASE_SECONDS=90.5", "PACHT_OWNER="} {
 			if !strings.Contains(s.read("env"), want) {
 				t.Errorf("the environment has no %s:\n%s", want, s.read("env"))
 			}
