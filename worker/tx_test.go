@@ -261,7 +261,7 @@ func TestOpenCompletionProtectsItsJob(t *testing.T) {
 			select { // what a handler does after its commit is not cut off either
 			case <-ctx.Done():
 				err = context.Cause(ctx)
-			case <-time.After(1500 * time.Millisecond):
+			case <-time.After(2500 * time.Millisecond):
 			}
 		}
 		if err != nil {
@@ -270,7 +270,7 @@ func TestOpenCompletionProtectsItsJob(t *testing.T) {
 		return err
 	})
 	w := start(t, s, cfg)
-	id := enqueue(t, s, 1, pacht.TTL(time.Second))[0]
+	id := enqueue(t, s, 1, pacht.TTL(2*time.Second))[0]
 	becomes(t, s, id, pacht.Completed)
 	eventually(t, 10*time.Second, "told of one completion", func() bool { return w.seen.count(worker.EventSettled) == 1 })
 	if booked() != 1 || w.seen.count(worker.EventLost) != 0 {
