@@ -284,14 +284,23 @@ func drain(t *testing.T, s *Store, owner string) error {
 		if err != nil || len(got.Jobs) == 0 {
 			return err
 		}
-		answers, err := s.Settle(t.Context(), settlements(got.Jobs, pacht.OutcomeCompleted))
-		if err != nil {
-			return err
-		}
-		for _, a := range answers {
-			if a.Err != nil {
-				return a.Err
+		// A claim beside this one may have the row locked for the moment in which it sees that it
+		// is taken: that is busy, and asked again (R12).
+		for todo := settlements(got.Jobs, pacht.OutcomeCompleted); len(todo) > 0; {
+			answers, err := s.Settle(t.Context(), todo)
+			if err != nil {
+				return err
 			}
+			var busy []pacht.Settlement
+			for i, a := range answers {
+				switch {
+				case errors.Is(a.Err, pacht.ErrBusy):
+					busy = append(busy, todo[i])
+				case a.Err != nil:
+					return a.Err
+				}
+			}
+			todo = busy
 		}
 	}
 }

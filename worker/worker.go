@@ -95,6 +95,9 @@ func (w *Worker) Owner() string { return w.owner }
 func (w *Worker) Run(ctx context.Context) error {
 	ctx, end, err := w.start(ctx)
 	defer end()
+	if errors.Is(err, errStopped) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -192,6 +195,9 @@ func (w *Worker) start(ctx context.Context) (run context.Context, end func(), er
 	return run, end, nil
 }
 
+// errStopped: ctx ended before the database answered. Nothing was begun, so nothing is left.
+var errStopped = errors.New("worker stopped before the database answered")
+
 // awaitSchema returns nil when the schema fits, an error if it does not or ctx ended before
 // the database answered.
 func (w *Worker) awaitSchema(ctx context.Context) error {
@@ -208,7 +214,7 @@ func (w *Worker) awaitSchema(ctx context.Context) error {
 		case errors.Is(err, pacht.ErrClosed):
 			return fmt.Errorf("worker: %w", err)
 		case ctx.Err() != nil:
-			return fmt.Errorf("worker stopped before the database answered: %w", err)
+			return errStopped
 		}
 		w.trouble.met(callSchema, err)
 		_ = clock.Sleep(ctx, clock.Jitter(wait)) // the end of ctx shows in the next round
