@@ -147,7 +147,7 @@ func TestCommandGetsArgsUnchangedAndKnowsItsLease(t *testing.T) { // S073
 func TestLostLeaseSignalsTheCommand(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *shell) {
-		id := s.enqueue("k", "--ttl", "600ms")
+		id := s.enqueue("k", "--ttl", "2s")
 		w := s.work(s.script(`if test "$PACHT_TOKEN" != 1; then exit 0; fi
 trap 'echo asked >>seen; exit 1' TERM
 echo running >>seen
