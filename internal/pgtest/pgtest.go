@@ -9,6 +9,7 @@ package pgtest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -16,8 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
+
+	"github.com/pacht-queue/pacht/internal/pgserver"
 )
 
 // Main is the TestMain of a package that needs PostgreSQL. It stops the cluster at the end
@@ -48,6 +50,9 @@ func Database(t testing.TB) string {
 		return createDatabase(t, u)
 	}
 	s, err := shared.get()
+	if errors.Is(err, pgserver.ErrNoPrograms) {
+		t.Fatalf("%v, or set PACHT_TEST_POSTGRES=postgres://... to use a running server", err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +69,7 @@ type lazyServer struct {
 }
 
 func (l *lazyServer) get() (*Server, error) {
-	l.once.Do(func() { l.srv, l.err = newServer(nil) })
+	l.once.Do(func() { l.srv, l.err = newServer(context.Background()) })
 	return l.srv, l.err
 }
 
@@ -72,7 +77,7 @@ func (l *lazyServer) stop() error {
 	if l.srv == nil {
 		return nil
 	}
-	return l.srv.remove()
+	return l.srv.Remove()
 }
 
 // createDatabase makes a database on the server of admin, with a name that no other process
@@ -100,11 +105,5 @@ func createDatabase(t testing.TB, admin string) string {
 func run(url, sql string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, sql)
-	return err
+	return pgserver.Execute(ctx, url, sql)
 }

@@ -2,7 +2,6 @@ package pgtest
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -56,12 +55,5 @@ func TestBouncerLeadsToTheDatabase(t *testing.T) {
 	direct := scalar(t, db, "SELECT current_database()")
 	if got := scalar(t, Bouncer(t, db), "SELECT current_database()"); got != direct {
 		t.Errorf("through pgbouncer %q, directly %q", got, direct)
-	}
-}
-
-func TestMissingServerSaysWhatToInstall(t *testing.T) {
-	t.Setenv("PACHT_PG_BIN", t.TempDir())
-	if _, err := findPrograms(); err == nil || errors.Is(err, errNoServer) {
-		t.Errorf("an empty PACHT_PG_BIN: %v", err)
 	}
 }

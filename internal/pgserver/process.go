@@ -1,6 +1,7 @@
-package pgtest
+package pgserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pacht-queue/pacht/internal/clock"
 )
 
 // process is a child that dies with this process.
@@ -52,17 +57,41 @@ func (p *process) end(sig syscall.Signal) error {
 	}
 }
 
-// sweep removes what test processes that died long ago left in the temporary folder.
+// answers waits until a server takes connections, or its process has ended.
+func answers(ctx context.Context, url string, ended <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, url)
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-ended:
+			return fmt.Errorf("it ended: %w", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+const folders = "pacht-pg-"
+
+// makeFolder makes a temporary folder that says whose it is.
+func makeFolder() (string, error) {
+	return os.MkdirTemp("", fmt.Sprintf("%s%d-", folders, os.Getpid()))
+}
+
+// sweep removes what processes that died long ago left in the temporary folder.
 func sweep() {
-	old, _ := filepath.Glob(filepath.Join(os.TempDir(), "pacht-pg-*"))
+	old, _ := filepath.Glob(filepath.Join(os.TempDir(), folders+"*"))
 	for _, dir := range old {
 		pid, err := strconv.Atoi(strings.Split(filepath.Base(dir), "-")[2])
 		info, statErr := os.Stat(dir)
-		if err != nil || statErr != nil || time.Since(info.ModTime()) < time.Hour {
+		if err != nil || statErr != nil || clock.Since(info.ModTime()) < time.Hour || !gone(pid) {
 			continue
 		}
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			_ = os.RemoveAll(dir) // somebody else's folder stays
-		}
+		_ = os.RemoveAll(dir) // somebody else's folder stays
 	}
 }

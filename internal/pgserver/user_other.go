@@ -1,9 +1,11 @@
-//go:build !linux
+//go:build !unix
 
-package pgtest
+package pgserver
 
 import "syscall"
 
 func unprivileged() *syscall.SysProcAttr { return nil }
 
 func giveAway(...string) error { return nil }
+
+func gone(int) bool { return false }

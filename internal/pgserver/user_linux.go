@@ -1,4 +1,4 @@
-package pgtest
+package pgserver
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func giveAway(paths ...string) error {
 	}
 	for _, p := range paths {
 		if err := os.Chown(p, int(uid), int(gid)); err != nil {
-			return fmt.Errorf("pgtest: %w", err)
+			return fmt.Errorf("pgserver: %w", err)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package pgtest
+package pgserver
 
 import (
 	"errors"
@@ -18,16 +18,17 @@ type programs struct {
 	libraries string // for LD_LIBRARY_PATH, if the package was unpacked privately
 }
 
-var errNoServer = errors.New("pgtest: no PostgreSQL server programs (initdb, postgres) found: " +
-	`install the package "postgresql" of your system, or set PACHT_PG_BIN to the folder that holds them, ` +
-	"or set PACHT_TEST_POSTGRES=postgres://... to use a running server")
+// ErrNoPrograms: PostgreSQL is not installed here, and nothing is downloaded.
+var ErrNoPrograms = errors.New("pgserver: no PostgreSQL server programs (initdb, postgres) found: " +
+	`install the package "postgresql" of your system (apt-get install postgresql, dnf install postgresql-server, ` +
+	"brew install postgresql), or set PACHT_PG_BIN to the folder that holds them")
 
 // findPrograms looks where PACHT_PG_BIN says, in PATH, where systems install PostgreSQL
 // (newest first), and in the module's private folder.
 func findPrograms() (programs, error) {
 	if dir := os.Getenv("PACHT_PG_BIN"); dir != "" {
 		if !hasServer(dir) {
-			return programs{}, fmt.Errorf("pgtest: PACHT_PG_BIN is %s, and there is no initdb and postgres in it", dir)
+			return programs{}, fmt.Errorf("pgserver: PACHT_PG_BIN is %s, and there is no initdb and postgres in it", dir)
 		}
 		return programs{dir: dir, libraries: librariesOf(dir)}, nil
 	}
@@ -45,7 +46,7 @@ func findPrograms() (programs, error) {
 			return programs{dir: dir, libraries: librariesOf(dir)}, nil
 		}
 	}
-	return programs{}, errNoServer
+	return programs{}, ErrNoPrograms
 }
 
 func hasServer(dir string) bool {
@@ -71,26 +72,28 @@ func newestFirst(dirs []string) []string {
 	return dirs
 }
 
-// private lists the folders under .cache/postgres of the module that hold a program.
+// private lists the folders that hold a program under .cache/postgres of the module that we
+// are in, or of one around it.
 func private(program string) []string {
-	root, err := os.Getwd()
-	for err == nil {
-		if _, statErr := os.Stat(filepath.Join(root, "go.mod")); statErr == nil {
-			break
-		}
-		if root == filepath.Dir(root) {
-			return nil
-		}
-		root = filepath.Dir(root)
-	}
-	var dirs []string
-	_ = filepath.WalkDir(filepath.Join(root, ".cache", "postgres"), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Name() == program && !d.IsDir() {
-			dirs = append(dirs, filepath.Dir(path))
-		}
+	dir, err := os.Getwd()
+	if err != nil {
 		return nil
-	})
-	return dirs
+	}
+	var found []string
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			_ = filepath.WalkDir(filepath.Join(dir, ".cache", "postgres"), func(path string, d fs.DirEntry, err error) error {
+				if err == nil && d.Name() == program && !d.IsDir() {
+					found = append(found, filepath.Dir(path))
+				}
+				return nil
+			})
+		}
+		if dir == filepath.Dir(dir) {
+			return found
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 // librariesOf finds the libraries that were unpacked beside a private package.
