@@ -110,9 +110,9 @@ func (w *Worker) beginAll(ctx context.Context, q *queue, claims pacht.Claims, se
 // or too little of it is left. A claim never brings more than there are slots; an adoption
 // may for a moment, and then releases.
 func (w *Worker) begin(ctx context.Context, h *hold, spent time.Duration) {
-	over := !h.q.take()
-	w.holds.add(h)
-	if over || ctx.Err() != nil || h.left-spent <= margin(h.job.TTL) {
+	over := !h.q.take() || h.left-spent <= margin(h.job.TTL)
+	w.holds.add(h) // from here on the renewals know of it
+	if over || ctx.Err() != nil {
 		h.mu.Lock()
 		h.returned = true
 		h.mu.Unlock()
