@@ -88,8 +88,9 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 
 func (s *Store) claim(ctx context.Context, sql string, args []any) (pacht.Claims, error) {
 	var claims pacht.Claims
+	reader := newJobReader()
 	now, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: sql, args: args, each: func(scan scanner) error {
-		job, err := scanJob(scan)
+		job, err := reader.read(scan)
 		claims.Jobs = append(claims.Jobs, job)
 		return err
 	}})

@@ -28,6 +28,7 @@ type queries struct {
 	Claim          string `sql:"claim"`
 	ClaimID        string `sql:"claim_id"`
 	Commit         string `sql:"commit"`
+	Complete       string `sql:"complete"`
 	Counts         string `sql:"counts"`
 	Enqueue        string `sql:"enqueue"`
 	Expire         string `sql:"expire"`

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // Job implements pacht.Reader.
 func (s *Store) Job(ctx context.Context, id pacht.ID) (pacht.JobInfo, error) {
-	jobs, err := list(ctx, s, "job "+id.String(), s.sql.Job, []any{int64(id)}, readJob)
+	jobs, err := list(ctx, s, "job "+id.String(), s.sql.Job, []any{int64(id)}, newJobReader().into)
 	switch {
 	case err != nil:
 		return pacht.JobInfo{}, err
@@ -45,21 +46,16 @@ func (s *Store) Jobs(ctx context.Context, f pacht.Filter) ([]pacht.JobInfo, erro
 		sql = s.sql.JobsAny
 		args = []any{string(f.Status), f.Kind, f.Queue, before, limit}
 	}
-	return list(ctx, s, "jobs", sql, args, readJob)
-}
-
-func readJob(j *pacht.JobInfo, scan scanner) (err error) {
-	*j, err = scanJob(scan)
-	return err
+	return list(ctx, s, "jobs", sql, args, newJobReader().into)
 }
 
 // Attempts implements pacht.Reader. Workers ask it too, whose handlers may hold the whole pool.
 func (s *Store) Attempts(ctx context.Context, id pacht.ID) ([]pacht.Attempt, error) {
 	return listOn(ctx, s, s.own, "attempts of job "+id.String(), s.sql.Attempts, []any{int64(id)}, func(a *pacht.Attempt, scan scanner) error {
-		var output string
+		var output document
 		var next *time.Time
 		err := scan(&a.Job, &a.Token, &a.Attempt, &a.Owner, &a.ClaimedAt, &a.EndedAt, &a.Late, &a.Outcome, &a.NextStatus, &next, &a.Error, &output)
-		a.ClaimedAt, a.EndedAt, a.NextRunAt, a.Output = a.ClaimedAt.UTC(), a.EndedAt.UTC(), when(next), document(output)
+		a.ClaimedAt, a.EndedAt, a.NextRunAt, a.Output = a.ClaimedAt.UTC(), a.EndedAt.UTC(), when(next), json.RawMessage(output)
 		return err
 	})
 }

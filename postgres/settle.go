@@ -75,18 +75,10 @@ func (s *Store) settle(ctx context.Context, batch []pacht.Settlement, which []in
 	closed := make([]bool, len(list))
 	err := s.again(ctx, true, fmt.Sprintf("settle %d leases", len(list)), func() error {
 		clear(closed) // what an earlier try said may have been undone, or its commit unanswered
-		_, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: s.sql.Settle, args: s.settleArgs(list), each: func(scan scanner) error {
-			var place int
-			var left int64
-			var answer pacht.Settled
-			if err := scan(&place, &answer.Status, &answer.Late, &left); err != nil {
-				return err
-			}
-			closed[place-1] = true
-			answer.Ref = list[place-1].Ref
-			answers[which[place-1]] = answer
-			return nil
-		}})
+		_, err := s.transact(ctx, s.own, lockTimeout, s.closing(list, func(n int, status pacht.Status, late bool) {
+			closed[n] = true
+			answers[which[n]] = pacht.Settled{Ref: list[n].Ref, Status: status, Late: late}
+		})...)
 		return err
 	})
 	if err != nil {
@@ -110,6 +102,46 @@ func (s *Store) settle(ctx context.Context, batch []pacht.Settlement, which []in
 		answers[where[n]] = f.answer(rest[n])
 	}
 	return err
+}
+
+// closing is the statements that close leases: one for completions that have nothing to say,
+// and one for all others. It calls done for each that was closed, with its place in the list.
+func (s *Store) closing(list []pacht.Settlement, done func(n int, status pacht.Status, late bool)) (stmts []stmt) {
+	var jobs, tokens []int64
+	var places, others []int
+	var rest []pacht.Settlement
+	for n, one := range list {
+		if one.Outcome == pacht.OutcomeCompleted && len(one.Output) == 0 && one.Error == "" {
+			jobs, tokens, places = append(jobs, int64(one.Ref.Job)), append(tokens, int64(one.Ref.Token)), append(places, n)
+		} else {
+			rest, others = append(rest, one), append(others, n)
+		}
+	}
+	if len(places) > 0 {
+		stmts = append(stmts, stmt{sql: s.sql.Complete, args: []any{jobs, tokens}, each: func(scan scanner) error {
+			var place int
+			var late bool
+			err := scan(&place, &late)
+			if err == nil {
+				done(places[place-1], pacht.Completed, late)
+			}
+			return err
+		}})
+	}
+	if len(others) > 0 {
+		stmts = append(stmts, stmt{sql: s.sql.Settle, args: s.settleArgs(rest), each: func(scan scanner) error {
+			var place int
+			var left int64
+			var status pacht.Status
+			var late bool
+			err := scan(&place, &status, &late, &left)
+			if err == nil {
+				done(others[place-1], status, late)
+			}
+			return err
+		}})
+	}
+	return stmts
 }
 
 func (s *Store) settleArgs(list []pacht.Settlement) []any {

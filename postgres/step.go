@@ -50,9 +50,9 @@ func stepArgs(ref pacht.Ref, name string, data json.RawMessage) []any {
 // Steps implements pacht.Leaser.
 func (s *Store) Steps(ctx context.Context, id pacht.ID) ([]pacht.Step, error) {
 	return listOn(ctx, s, s.own, "steps of job "+id.String(), s.sql.Steps, []any{int64(id)}, func(step *pacht.Step, scan scanner) error {
-		var data string
+		var data document
 		err := scan(&step.Token, &step.Name, &data, &step.At)
-		step.Data, step.At = document(data), step.At.UTC()
+		step.Data, step.At = json.RawMessage(data), step.At.UTC()
 		return err
 	})
 }

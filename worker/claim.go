@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -69,9 +70,7 @@ func (w *Worker) claim(ctx context.Context, q *queue, n int) (int, error) {
 		return 0, err
 	}
 	w.trouble.over(callClaim)
-	for _, job := range claims.Jobs {
-		w.begin(ctx, newHold(w, q, job, sent, claims.Now))
-	}
+	w.beginAll(ctx, q, claims, sent)
 	return len(claims.Jobs), nil
 }
 
@@ -90,25 +89,30 @@ func (w *Worker) adopt(ctx context.Context, q *queue) error {
 		return err
 	}
 	w.trouble.over(callClaim)
+	held.Jobs = slices.DeleteFunc(held.Jobs, func(job pacht.JobInfo) bool { return job.Queue != q.name || known[job.Ref()] })
 	for _, job := range held.Jobs {
-		if job.Queue != q.name || known[job.Ref()] {
-			continue
-		}
 		w.log.Info("adopted a lease whose claim went unanswered", "job", job.ID, "kind", job.Kind, "queue", q.name,
 			"token", job.Token, "attempt", job.Attempt, "owner", w.owner)
-		w.begin(ctx, newHold(w, q, job, sent, held.Now))
 	}
+	w.beginAll(ctx, q, held, sent)
 	return nil
+}
+
+// beginAll takes in what a call answered that was sent at the given time.
+func (w *Worker) beginAll(ctx context.Context, q *queue, claims pacht.Claims, sent clock.Instant) {
+	spent := sent.Elapsed()
+	for _, job := range claims.Jobs {
+		w.begin(ctx, newHold(w, q, job, sent, claims.Now), spent)
+	}
 }
 
 // begin takes a slot and starts the handler, or releases the lease if the worker is stopping
 // or too little of it is left. A claim never brings more than there are slots; an adoption
 // may for a moment, and then releases.
-func (w *Worker) begin(ctx context.Context, h *hold) {
-	over := h.q.free() <= 0
-	h.q.take()
-	w.holds.add(h)
-	if over || ctx.Err() != nil || h.Remaining() <= margin(h.job.TTL) {
+func (w *Worker) begin(ctx context.Context, h *hold, spent time.Duration) {
+	over := !h.q.take() || h.left-spent <= margin(h.job.TTL)
+	w.holds.add(h) // from here on the renewals know of it
+	if over || ctx.Err() != nil {
 		h.mu.Lock()
 		h.returned = true
 		h.mu.Unlock()
@@ -117,5 +121,5 @@ func (w *Worker) begin(ctx context.Context, h *hold) {
 		return
 	}
 	w.tell(Event{Type: EventClaimed, Job: h.job})
-	go w.work(h)
+	w.runners.run(h)
 }

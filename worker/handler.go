@@ -1,11 +1,9 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -80,14 +78,7 @@ func (h Handler) check() error {
 
 // decode reads exactly one JSON document. Numbers keep what the target type can hold.
 func decode(job pacht.JobInfo, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(job.Args))
-	err := dec.Decode(into)
-	if err == nil {
-		if _, more := dec.Token(); more != io.EOF {
-			err = fmt.Errorf("more than one document")
-		}
-	}
-	if err != nil {
+	if err := json.Unmarshal(job.Args, into); err != nil {
 		return fmt.Errorf("args of job %d do not decode as kind %q expects: %w", job.ID, job.Kind, err)
 	}
 	return nil

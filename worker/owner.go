@@ -2,9 +2,10 @@ package worker
 
 import (
 	"crypto/rand"
-	"encoding/hex"
+	"encoding/binary"
 	"fmt"
 	"os"
+	"strconv"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
@@ -19,6 +20,8 @@ func NewOwner(name string) string {
 	}
 	var chance [4]byte
 	_, _ = rand.Read(chance[:]) // never fails, by its documentation
-	tail := fmt.Sprintf(":%d:%d:%s", os.Getpid(), clock.Now().Time().Unix(), hex.EncodeToString(chance[:]))
+	// Spelled short, because it stands in every lease and in every row of the ledger.
+	started, random := clock.Now().Time().Unix(), int64(binary.BigEndian.Uint32(chance[:]))
+	tail := fmt.Sprintf(":%d:%s:%s", os.Getpid(), strconv.FormatInt(started, 36), strconv.FormatInt(random, 36))
 	return pacht.SafeText(name, pacht.MaxOwnerBytes-len(tail)) + tail
 }

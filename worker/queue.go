@@ -29,15 +29,19 @@ func (q *queue) free() int {
 	return q.size - q.used
 }
 
-func (q *queue) take() {
+// take takes a slot, and says whether there was one.
+func (q *queue) take() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.used++
+	return q.used <= q.size
 }
 
-func (q *queue) give() {
+// give frees slots. All that one answer frees are given at once, so that the next claim takes
+// as many.
+func (q *queue) give(n int) {
 	q.mu.Lock()
-	q.used--
+	q.used -= n
 	q.mu.Unlock()
 	select {
 	case q.freed <- struct{}{}:

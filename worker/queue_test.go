@@ -55,7 +55,7 @@ func TestReleasedLeaseEndsItsContext(t *testing.T) {
 	cancel()
 	now := clock.Now()
 	h := newHold(w, newQueue("default", 1), pacht.JobInfo{ID: 1, Token: 1, TTL: time.Minute, LeaseUntil: now.Time().Add(time.Minute)}, now, now.Time())
-	w.begin(stopped, h)
+	w.begin(stopped, h, 0)
 	if h.ctx.Err() == nil {
 		t.Error("its context lives on")
 	}

@@ -16,13 +16,15 @@ import (
 // errLost is the cause when a renewal was refused: expired, closed, or taken.
 var errLost = fmt.Errorf("a renewal was refused: %w", pacht.ErrLeaseLost)
 
+var errGoexit = errors.New("handler ended its goroutine with runtime.Goexit")
+
 // work runs one handler to its end. However it ends, an outcome is handed to the settler,
 // and the slot is free when that is answered.
 func (w *Worker) work(h *hold) {
 	var err error
 	// Deferred, because runtime.Goexit cannot be stopped: only deferred calls still run.
 	defer func() { w.conclude(h, err) }()
-	err = errors.New("handler ended its goroutine with runtime.Goexit")
+	err = errGoexit
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("handler panicked: %v\n%s", r, debug.Stack())

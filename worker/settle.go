@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -106,7 +107,13 @@ func (s *settler) run() {
 func (s *settler) store(batch []outcome) (again []outcome) {
 	call, cancel := context.WithTimeout(s.w.base, callTimeout)
 	defer cancel()
-	var settle []outcome
+	free := make(map[*queue]int)
+	defer func() {
+		for q, n := range free {
+			q.give(n)
+		}
+	}()
+	settle := make([]outcome, 0, len(batch))
 	for _, o := range batch {
 		if !o.asked {
 			settle = append(settle, o)
@@ -118,7 +125,8 @@ func (s *settler) store(batch []outcome) (again []outcome) {
 			s.w.trouble.met(callSettle, err)
 			again = append(again, o)
 		case closed != nil:
-			s.done(o, *closed)
+			free[o.h.q]++
+			s.done(o, *closed, clock.Now())
 		default:
 			settle = append(settle, o)
 		}
@@ -138,12 +146,14 @@ func (s *settler) store(batch []outcome) (again []outcome) {
 		return append(again, settle...)
 	}
 	s.w.trouble.over(callSettle)
+	now := clock.Now()
 	for i, a := range answers {
 		if errors.Is(a.Err, pacht.ErrBusy) {
 			s.later(settle[i])
 			continue
 		}
-		s.done(settle[i], committed(settle[i], a))
+		free[settle[i].h.q]++
+		s.done(settle[i], committed(settle[i], a), now)
 	}
 	return again
 }
@@ -176,12 +186,12 @@ func (s *settler) closed(ctx context.Context, h *hold) (*pacht.Settled, error) {
 	return nil, nil
 }
 
-// done takes in the database's answer: the lease is not held any more, one way or the other.
-func (s *settler) done(o outcome, a pacht.Settled) {
+// done takes in the database's answer, which came at the given time: the lease is not held any
+// more, one way or the other. The caller frees its slot.
+func (s *settler) done(o outcome, a pacht.Settled, now clock.Instant) {
 	h, w := o.h, s.w
 	w.holds.remove(h)
-	h.q.give()
-	took := h.claimed.Elapsed()
+	took := now.Since(h.claimed)
 	outcome := o.s.Outcome
 	if o.asked && a.Err == nil {
 		outcome = pacht.OutcomeCompleted
@@ -192,11 +202,10 @@ func (s *settler) done(o outcome, a pacht.Settled) {
 		w.tell(Event{Type: EventRefused, Job: h.job, Outcome: outcome, Took: took, Err: a.Err})
 		return
 	}
-	attrs := append(h.attrs(), "outcome", outcome, "status", a.Status, "took", took)
 	if o.s.Error != "" && outcome == o.s.Outcome {
-		w.log.Warn("job not completed", append(attrs, "error", o.s.Error)...)
-	} else {
-		w.log.Debug("job settled", attrs...)
+		w.log.Warn("job not completed", append(h.attrs(), "outcome", outcome, "status", a.Status, "took", took, "error", o.s.Error)...)
+	} else if w.log.Enabled(w.base, slog.LevelDebug) {
+		w.log.Debug("job settled", append(h.attrs(), "outcome", outcome, "status", a.Status, "took", took)...)
 	}
 	w.tell(Event{Type: EventSettled, Job: h.job, Outcome: outcome, Status: a.Status, Late: a.Late, Took: took})
 }

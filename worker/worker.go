@@ -37,6 +37,7 @@ type Worker struct {
 	holds    *holds
 	settler  *settler
 	events   *events
+	runners  runners
 	trouble  *trouble
 	watcher  *watch.Watcher // nil: somebody else watches
 
@@ -66,6 +67,7 @@ func New(store pacht.Store, cfg Config) (*Worker, error) {
 	}
 	w.trouble = newTrouble(w)
 	w.settler = newSettler(w)
+	w.runners.work = w.work
 	if !cfg.NoWatch {
 		if cfg.Watch.By == "" {
 			cfg.Watch.By = w.owner
@@ -179,6 +181,7 @@ func (w *Worker) start(ctx context.Context) (run context.Context, end func(), er
 	end = func() {
 		w.finish(pacht.ErrStopping)
 		keepers.Wait()
+		w.runners.close()
 		w.events.close()
 		telling.Wait()
 		w.giveUp()

@@ -27,11 +27,13 @@ func Now() Instant { return Instant{at: wall(), boot: boot()} }
 // Elapsed is the longest time that any clock says has passed since i: boot time counts
 // suspension, the wall clock counts jumps ahead, the monotonic clock neither. Whoever holds a
 // lease believes the most pessimistic of them (R8).
-func (i Instant) Elapsed() time.Duration {
-	now := Now()
-	mono := now.at.Sub(i.at)
-	wall := now.at.Round(0).Sub(i.at.Round(0))
-	return max(mono, wall, now.boot-i.boot)
+func (i Instant) Elapsed() time.Duration { return Now().Since(i) }
+
+// Since is Elapsed, up to a moment that was read before: once for many instants.
+func (i Instant) Since(earlier Instant) time.Duration {
+	mono := i.at.Sub(earlier.at)
+	wall := i.at.Round(0).Sub(earlier.at.Round(0))
+	return max(mono, wall, i.boot-earlier.boot)
 }
 
 // Time is the wall clock's reading.

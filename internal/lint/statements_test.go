@@ -19,6 +19,7 @@ const (
 var oneStoreOnly = []alone{
 	{"postgres", "age", wholeVerb},
 	{"postgres", "cancel", wholeVerb},
+	{"postgres", "complete", "the common settle with less to carry; SQLite settles row by row anyhow"},
 	{"postgres", "keys", wholeVerb},
 	{"postgres", "release", wholeVerb},
 	{"postgres", "resolve", wholeVerb},

@@ -18,26 +18,28 @@ CREATE TABLE pacht.jobs (
 );
 
 -- Who may do it, and until when: one narrow row per unfinished job, deleted when it is done.
--- Nothing that a claim or a renewal changes is indexed, and half of each page is kept free:
--- so claims and renewals are HOT updates that touch no index.
+-- Nothing that a claim or a renewal changes is indexed, and more than half of each page is kept
+-- free, because a held row is longer than a vacant one: so claims and renewals are HOT updates
+-- that touch no index. What they change stands behind what they do not: the log of an update
+-- leaves out what old and new row begin with.
 CREATE TABLE pacht.leases (
     job_id           bigint      PRIMARY KEY,
-    token            bigint      NOT NULL DEFAULT 0,        -- the fence: + 1 each time the lease is taken (R2)
     run_at           timestamptz NOT NULL,                  -- infinity if Stuck
-    claimed_at       timestamptz,
-    lease_until      timestamptz,                           -- decides expiry, and nothing else does (R6)
-    attempt          integer     NOT NULL DEFAULT 0,        -- counted by the claim (R5)
     max_attempts     integer     NOT NULL,
     ttl_ms           integer     NOT NULL,
-    rev              integer     NOT NULL DEFAULT 0,        -- + 1 by each statement of the product; hand-written SQL leaves it alone
-    crashes          smallint    NOT NULL DEFAULT 0,        -- expiries in a row (R9)
     max_crashes      smallint    NOT NULL,
     priority         smallint    NOT NULL,
-    cancel_requested boolean     NOT NULL DEFAULT false,
-    status           text        NOT NULL DEFAULT 'Pending',
     crash_policy     text        NOT NULL,
     queue            text        NOT NULL COLLATE "C",
     kind             text        NOT NULL COLLATE "C",
+    crashes          smallint    NOT NULL DEFAULT 0,        -- expiries in a row (R9)
+    cancel_requested boolean     NOT NULL DEFAULT false,
+    token            bigint      NOT NULL DEFAULT 0,        -- the fence: + 1 each time the lease is taken (R2)
+    claimed_at       timestamptz,
+    lease_until      timestamptz,                           -- decides expiry, and nothing else does (R6)
+    attempt          integer     NOT NULL DEFAULT 0,        -- counted by the claim (R5)
+    rev              integer     NOT NULL DEFAULT 0,        -- + 1 by each statement of the product; hand-written SQL leaves it alone
+    status           text        NOT NULL DEFAULT 'Pending',
     lease_owner      text,
     CONSTRAINT lease_status CHECK (status IN ('Pending', 'Processing', 'Stuck')),
     CONSTRAINT lease_held CHECK (
@@ -52,7 +54,7 @@ CREATE TABLE pacht.leases (
     CONSTRAINT lease_priority CHECK (priority BETWEEN 1 AND 4),
     CONSTRAINT lease_ttl CHECK (ttl_ms BETWEEN 100 AND 86400000),
     CONSTRAINT lease_policy CHECK (crash_policy IN ('retry', 'hold'))
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 
 CREATE INDEX leases_claim ON pacht.leases (queue, priority, run_at, job_id);
 

@@ -65,6 +65,11 @@ finished AS (
         FROM closed AS c
         WHERE c.next_status NOT IN ('Pending', 'Stuck')))
 ),
+back AS MATERIALIZED (
+    SELECT c.job_id, c.next_status, c.next_run_at, c.next_attempt, c.next_crashes
+    FROM closed AS c
+    WHERE c.next_status IN ('Pending', 'Stuck')
+),
 put_back AS (
     UPDATE pacht.leases AS l
     SET status = c.next_status,
@@ -76,11 +81,10 @@ put_back AS (
         lease_until = NULL,
         cancel_requested = false,
         rev = l.rev + 1
-    FROM closed AS c
+    FROM back AS c
     WHERE l.job_id = ANY (ARRAY(
             SELECT b.job_id
-            FROM closed AS b
-            WHERE b.next_status IN ('Pending', 'Stuck')))
+            FROM back AS b))
         AND c.job_id = l.job_id
 ),
 ledger AS (
