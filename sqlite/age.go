@@ -15,6 +15,7 @@ func (s *Store) Age(ctx context.Context, d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("age: %w", &pacht.InvalidError{Field: "age", Value: d.String(), Bound: "0 or more"})
 	}
+	defer s.floors.reset()
 	return s.write(ctx, "age", false, func(ctx context.Context, w *work) error {
 		for _, query := range []string{
 			s.sql.AgeJobs, s.sql.AgeLeases, s.sql.AgeAttempts, s.sql.AgeSteps, s.sql.AgeReports,

@@ -19,6 +19,7 @@ func dataSource(path string, readOnly bool) string {
 	q.Add("_pragma", "synchronous(FULL)") // NORMAL may lose the last commits with the power
 	q.Add("_pragma", "journal_size_limit(67108864)")
 	q.Add("_pragma", "cache_size(-16000)")
+	q.Add("_pragma", "temp_store(MEMORY)") // what a savepoint or a statement may have to undo is kept in memory too
 	if readOnly {
 		q.Set("_query_only", "1")
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
+	"fmt"
 
+	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
 )
 
@@ -29,7 +32,7 @@ func (w *writer) sawAnother() { w.isShared, w.shared = true, clock.Now() }
 // group takes the file's write lock and runs all parts that are waiting in one transaction.
 // It answers them and the error of the whole, if there is one.
 func (w *writer) group(ctx context.Context) ([]*part, error) {
-	if started, err := w.begin(ctx); !started {
+	if started, err := w.begin(ctx, w.waiting); !started {
 		if err == nil {
 			return nil, nil
 		}
@@ -40,7 +43,10 @@ func (w *writer) group(ctx context.Context) ([]*part, error) {
 		}
 		return group, err
 	}
-	group, err := w.runParts()
+	group, err := w.runParts(ctx)
+	if errors.Is(err, errUndone) {
+		return group, nil
+	}
 	if err == nil {
 		if _, err = w.ExecContext(context.Background(), w.store.sql.Commit); err == nil {
 			w.committed = clock.Now()
@@ -54,8 +60,8 @@ func (w *writer) group(ctx context.Context) ([]*part, error) {
 }
 
 // begin waits in Go for the file's write lock, as long as anybody wants it.
-func (w *writer) begin(ctx context.Context) (bool, error) {
-	for w.waiting() {
+func (w *writer) begin(ctx context.Context, wanted func() bool) (bool, error) {
+	for wanted() {
 		if err := w.connect(ctx); err != nil {
 			return false, err
 		}
@@ -75,38 +81,74 @@ func (w *writer) begin(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// runParts runs what is waiting, and what comes meanwhile, for a bounded time.
-func (w *writer) runParts() ([]*part, error) {
+// errUndone: the only part of a group has failed, and the group was rolled back.
+var errUndone = errors.New("undone")
+
+// runParts runs what is waiting, and what comes meanwhile, for a bounded time. A savepoint
+// around each part costs more than most parts; so they run without, and if one fails all is
+// undone, they run again in savepoints, each its own, and so do those that follow (R12).
+func (w *writer) runParts(ctx context.Context) ([]*part, error) {
 	var group []*part
 	if err := w.lookForOthers(); err != nil {
 		return nil, err
 	}
+	safely := false
 	for start := clock.Now(); len(group) == 0 || start.Elapsed() < w.groupTime; {
 		p := w.next()
 		if p == nil {
 			break
 		}
 		group = append(group, p)
-		if err := w.runPart(p); err != nil {
-			return group, err
+		if safely {
+			if err := w.runSafely(p); err != nil {
+				return group, err
+			}
+			continue
+		}
+		if p.err = w.runPart(p); p.err != nil {
+			if err := w.runAgain(ctx, group); err != nil {
+				return group, err
+			}
+			safely = true
 		}
 	}
 	return group, nil
 }
 
-// runPart runs one part in a savepoint. An error that it answers is that of the group.
-func (w *writer) runPart(p *part) error {
+// runAgain undoes a group whose last part has failed, and runs the parts in savepoints.
+func (w *writer) runAgain(ctx context.Context, group []*part) error {
+	failed := group[len(group)-1].err
+	if _, err := w.ExecContext(context.Background(), w.store.sql.Rollback); err != nil {
+		return failed // SQLite has undone the whole by itself, as on a full disk
+	}
+	if len(group) == 1 {
+		return errUndone
+	}
+	start := clock.Now() // nobody who has started can give up: so this is bounded
+	started, err := w.begin(ctx, func() bool { return start.Elapsed() < w.store.lock.wait })
+	switch {
+	case err != nil:
+		return err
+	case !started && ctx.Err() != nil:
+		return fmt.Errorf("begin again: %w", pacht.ErrClosed)
+	case !started:
+		return fmt.Errorf("begin again: %w", w.store.lock.tooLong())
+	}
+	for _, p := range group {
+		if err := w.runSafely(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runSafely runs one part in a savepoint. An error that it answers is that of the group.
+func (w *writer) runSafely(p *part) error {
 	ctx := context.Background() // once started, only the commit decides
 	if _, err := w.ExecContext(ctx, w.store.sql.Savepoint); err != nil {
 		return writeError(p.verb, err, false)
 	}
-	job := &work{runner: w}
-	_, err := one(ctx, w, w.store.sql.Now, nil, &job.now)
-	if err == nil {
-		err = p.run(ctx, job)
-	}
-	if err != nil {
-		p.err = writeError(p.verb, err, false)
+	if p.err = w.runPart(p); p.err != nil {
 		// This fails if SQLite has undone the whole transaction, as on a full disk: then
 		// nothing of the group is left.
 		if _, undo := w.ExecContext(ctx, w.store.sql.SavepointUndo); undo != nil {
@@ -114,6 +156,20 @@ func (w *writer) runPart(p *part) error {
 		}
 	}
 	if _, err := w.ExecContext(ctx, w.store.sql.SavepointRelease); err != nil {
+		return writeError(p.verb, err, false)
+	}
+	return nil
+}
+
+// runPart runs one part.
+func (w *writer) runPart(p *part) error {
+	ctx := context.Background() // once started, only the commit decides
+	job := &work{runner: w}
+	_, err := one(ctx, w, w.store.sql.Now, nil, &job.now)
+	if err == nil {
+		err = p.run(ctx, job)
+	}
+	if err != nil {
 		return writeError(p.verb, err, false)
 	}
 	return nil

@@ -114,7 +114,7 @@ func TestEveryVerbOnADatabaseWithoutMigrationsSaysSo(t *testing.T) {
 func TestPragmasAreSetOnEveryFreshConnection(t *testing.T) {
 	s := newStore(t)
 	ctx := t.Context()
-	for name, db := range map[string]*sql.DB{"the caller's": s.db, "reading": s.read} {
+	for name, db := range map[string]*sql.DB{"the caller's": s.db, "reading": s.read.DB} {
 		var open []*sql.Conn
 		for range readers {
 			c, err := db.Conn(ctx) // held, so that the next one is another

@@ -67,6 +67,7 @@ func (s *Store) Cancel(ctx context.Context, id pacht.ID, act pacht.Act) (status 
 
 // Release implements pacht.Operator.
 func (s *Store) Release(ctx context.Context, ref pacht.Ref, act pacht.Act) (status pacht.Status, err error) {
+	defer s.floors.reset() // a released job keeps its place, which is behind them
 	err = s.act(ctx, "release "+ref.String(), act, func(ctx context.Context, w *work) error {
 		closed, err := s.close(ctx, w, w.now, pacht.Settlement{Ref: ref, Outcome: pacht.OutcomeReleased})
 		if err != nil {

@@ -19,9 +19,17 @@ func (s *Store) Settle(ctx context.Context, batch []pacht.Settlement) ([]pacht.S
 		return nil, nil
 	}
 	answers := make([]pacht.Settled, len(batch))
+	defer s.putBack(batch...)
 	err := s.write(ctx, "settle", false, func(ctx context.Context, w *work) error {
+		closed, err := s.settleDone(ctx, w, batch)
+		if err != nil {
+			return err
+		}
 		for i, b := range batch {
-			var err error
+			if late, ok := closed[b.Ref.Job]; ok {
+				answers[i] = pacht.Settled{Ref: b.Ref, Status: pacht.Completed, Late: late}
+				continue
+			}
 			if answers[i], err = s.settle(ctx, w, w.now, b); err != nil {
 				return fmt.Errorf("%s: %w", b.Ref, err)
 			}

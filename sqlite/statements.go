@@ -4,7 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 	"time"
+
+	"github.com/pacht-queue/pacht"
 )
 
 // statements holds the text of sql/*.sql with the configured prefix, one field for each file.
@@ -29,13 +32,16 @@ type statements struct {
 	Enqueue      string `sql:"enqueue"`
 	EnqueueLease string `sql:"enqueue_lease"`
 	Claim        string `sql:"claim"`
-	ClaimDue     string `sql:"claim_due"`
+	ClaimLook    string `sql:"claim_look"`
+	ClaimedFacts string `sql:"claimed_facts"`
 	ClaimIDClose string `sql:"claim_id_close"`
 	ClaimID      string `sql:"claim_id"`
 	Claimed      string `sql:"claimed"`
 	HeldBy       string `sql:"held_by"`
 	Renew        string `sql:"renew"`
 	Settle       string `sql:"settle"`
+	SettleDone   string `sql:"settle_done"`
+	FinishDone   string `sql:"finish_done"`
 	Vacate       string `sql:"vacate"`
 	Finish       string `sql:"finish"`
 	Lost         string `sql:"lost"`
@@ -126,6 +132,32 @@ func each(ctx context.Context, r runner, query string, args []any, scan func(*sq
 		err = scan(rows)
 	}
 	return errors.Join(err, rows.Err(), rows.Close())
+}
+
+// ids runs a statement that answers job ids.
+func ids(ctx context.Context, r runner, query string, args ...any) (list []pacht.ID, err error) {
+	err = each(ctx, r, query, args, func(rows *sql.Rows) error {
+		var id pacht.ID
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		list = append(list, id)
+		return nil
+	})
+	return list, err
+}
+
+// idList is a JSON array of numbers: what json_each takes.
+func idList(ids []pacht.ID) string {
+	b := make([]byte, 0, 8*len(ids)+2)
+	b = append(b, '[')
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(id), 10)
+	}
+	return string(append(b, ']'))
 }
 
 // changed runs a write and says how many rows it changed.

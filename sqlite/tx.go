@@ -96,6 +96,7 @@ func (t *txVerbs) settle(ctx context.Context, b pacht.Settlement) error {
 		return txError(verb, err)
 	}
 	if closed != nil {
+		t.store.putBack(b)
 		return nil
 	}
 	f, err := t.store.fate(ctx, t.tx, b.Ref)

@@ -26,7 +26,7 @@ const (
 
 // writer is the only goroutine of this store that writes. Callers put their parts into its
 // queues; it takes the file's write lock and then runs all parts that are waiting in one
-// transaction, each in a savepoint, so that one that fails leaves the others alone (R12).
+// transaction; one that fails leaves the others alone (R12).
 // Answers are given after the commit. It goes out at once when idle; what gathers while a
 // transaction is written goes into the next.
 type writer struct {
@@ -63,7 +63,7 @@ const (
 // part is one caller's share of a transaction.
 type part struct {
 	verb  string
-	run   func(ctx context.Context, w *work) error
+	run   func(ctx context.Context, w *work) error // may be run twice: the first time is undone then
 	state atomic.Int32
 	err   error
 	done  chan struct{}

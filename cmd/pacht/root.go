@@ -82,6 +82,7 @@ Start with "pacht migrate up", then "pacht enqueue" and "pacht work".
 		queuesCommand(g),
 		workersCommand(g),
 		doctorCommand(g),
+		benchCommand(g),
 	)
 	root.Version = version()
 	root.SilenceErrors, root.SilenceUsage = true, true

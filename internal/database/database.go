@@ -3,6 +3,7 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,25 @@ func OpenExisting(ctx context.Context, rawURL string) (Database, error) {
 func IsSQLite(rawURL string) bool {
 	t, err := parse(rawURL)
 	return err == nil && t.file != ""
+}
+
+// Location is what a URL names: a file and the prefix of its tables, or a server and its schema.
+type Location struct {
+	File, Prefix string
+	URL, Schema  string // the URL without our own options; it may hold a password
+}
+
+// Locate reads a URL, for those who look at the tables themselves. What the URL leaves out has
+// its default.
+func Locate(rawURL string) (Location, error) {
+	t, err := parse(rawURL)
+	if err != nil {
+		return Location{}, err
+	}
+	if t.file != "" {
+		return Location{File: t.file, Prefix: cmp.Or(t.prefix, sqlite.DefaultPrefix)}, nil
+	}
+	return Location{URL: t.url, Schema: cmp.Or(t.schema, "pacht")}, nil
 }
 
 // Describe names a database for people and logs, without password and options.

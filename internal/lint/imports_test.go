@@ -12,7 +12,7 @@ var (
 	stores       = []string{"postgres", "sqlite"}
 	actorImports = map[string]string{"worker": "watch", "reconcile": "effect", "pachttest": "worker"}
 	// seeStores are the folders whose code, tests apart, may import a store.
-	seeStores = []string{"cmd", "examples", "internal/database", "internal/demo"}
+	seeStores = []string{"cmd", "examples", "internal/database", "internal/demo", "internal/bench"}
 )
 
 // importsGoOneWay keeps the directions of the layout: commands over actors over the root

@@ -1,0 +1,2 @@
+-- Statistics of the leases as they are now.
+ANALYZE pacht.leases;

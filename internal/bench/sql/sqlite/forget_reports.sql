@@ -1,0 +1,9 @@
+-- Deletes the reports of the benchmark's own jobs after a job.
+DELETE FROM pacht_reports
+WHERE job_id > ?1
+    AND EXISTS (
+        SELECT 1
+        FROM pacht_jobs AS j
+        WHERE j.job_id = pacht_reports.job_id
+            AND j.kind IN ('bench.noop', 'bench.foreign')
+    );

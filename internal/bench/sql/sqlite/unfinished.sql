@@ -1,0 +1,3 @@
+-- How many jobs are unfinished.
+SELECT count(*)
+FROM pacht_leases;
