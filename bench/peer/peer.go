@@ -121,7 +121,7 @@ func batches(n, bytes, size int, fn func([]Payload) error) error {
 // All lists the peers in the order of the report.
 func All() []Peer {
 	return []Peer{
-		pachtPeer{}, river{tuned: true}, river{}, graphile, pgBoss, pgBossNotify, gue{}, goqite{}, neoqPeer{},
+		pachtPeer{}, river{tuned: true}, river{}, graphile, pgBoss, pgBossNotify, gue{}, goqite{}, neoqPeer{}, neoqPeer{backlog: true},
 		floor{update: true}, floor{},
 		pachtPeer{sqlite: true}, riverSQLite{}, goqite{sqlite: true},
 	}

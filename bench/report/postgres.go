@@ -23,6 +23,32 @@ compare those first.
 	}
 }
 
+// summary is the figures of all sections in one table.
+func (p *page) summary() {
+	p.say("\n## In one table\n\nMedians; details and spread below. Args of 200 bytes.\n\n")
+	t := table{head: []string{"", "drain, jobs/s", "CPU s per 100k, server + client", "WAL per job, B", "single inserts/s, 8 at once", "bulk inserts/s", "pickup p50 / p99, ms",
+		fmt.Sprintf("drain with an open snapshot, round %d", run.HeldRounds)}}
+	for _, peer := range p.file.Peers {
+		if peer.SQLite {
+			continue
+		}
+		of := func(scenario, variant, value string) result.Stat {
+			return p.file.Stat(scenario, variant, peer.Name, value)
+		}
+		pickup := ""
+		if s := of("pickup", "", run.PickupP50); s.N > 0 {
+			pickup = number(s.Median) + " / " + number(of("pickup", "", run.PickupP99).Median)
+		}
+		held := ""
+		if s, free := of("snapshot", run.HeldVariant(run.HeldRounds), run.JobsPerSecond), p.free(peer, run.JobsPerSecond); s.N > 0 && free.N > 0 {
+			held = fmt.Sprintf("%.0f %%", 100*s.Median/free.Median)
+		}
+		t.add(peer.Title, median(of("drain", run.Small, run.JobsPerSecond)), p.both("drain", run.Small, peer.Name), median(of("drain", run.Small, run.WAL)),
+			median(of("enqueue", run.SingleInserts, run.JobsPerSecond)), median(of("enqueue", run.BulkInserts, run.JobsPerSecond)), pickup, held)
+	}
+	p.say("%s", t.String())
+}
+
 // both is the CPU of server and client together.
 func (p *page) both(scenario, variant, peer string) string {
 	server := p.file.Stat(scenario, variant, peer, run.ServerCPU)

@@ -26,6 +26,7 @@ func Write(f *result.File, name string) error {
 		name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)),
 	}
 	p.head()
+	p.summary()
 	p.drain()
 	p.enqueue()
 	p.pickup()

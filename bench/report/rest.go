@@ -68,8 +68,9 @@ func (p *page) unequal() {
 - **gue** runs each job in the transaction that locks it, so a crash frees the job at once, and each
   job in progress holds a connection and a snapshot.
 - **goqite** is made for SQLite; on PostgreSQL its transactions are serializable and it takes one job at
-  a time. **neoq** cannot run a backlog that was there before its worker, but 100 jobs a minute; so it
-  has no drain. Its synchronous commit was switched on, as everybody's is.
+  a time. **neoq** is told of each job by a notification; what was there before its worker it announces
+  by 100 a minute, unless told to look more often, and then its pickup is slow: both are shown. Its
+  synchronous commit was switched on, as everybody's is.
 - **Languages.** Node.js has one thread for JavaScript, Go uses all cores. On a machine where the server
   shares them, that is no advantage for Go.
 - **Slow queues got fewer jobs** (the tables say how many), so that the whole ends. Per job this
