@@ -10,7 +10,7 @@ import (
 	"github.com/pacht-queue/pacht"
 )
 
-func benchStore(b *testing.B) *Store {
+func benchStore(b testing.TB) *Store {
 	s, err := Open(filepath.Join(b.TempDir(), "pacht.db"), Config{})
 	if err != nil {
 		b.Fatal(err)

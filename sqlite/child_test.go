@@ -24,6 +24,7 @@ var roles = map[string]func(ctx context.Context, path string) error{
 	"migrate":       migrateRole,
 	"half migrated": halfMigratedRole,
 	"hold the lock": holdRole,
+	"drain":         drainRole,
 }
 
 // childProcess runs the role that this process was started for, if there is one.
@@ -48,7 +49,7 @@ type child struct {
 }
 
 // startChild starts a role and waits until it says that it is ready. go lets it go on.
-func startChild(t *testing.T, role, path string) *child {
+func startChild(t testing.TB, role, path string) *child {
 	t.Helper()
 	c := &child{Cmd: exec.Command(os.Args[0])}
 	c.Env = append(os.Environ(), roleVariable+"="+role, fileVariable+"="+path)
@@ -77,7 +78,7 @@ func startChild(t *testing.T, role, path string) *child {
 }
 
 // goOn lets the child go on from ready.
-func (c *child) goOn(t *testing.T) {
+func (c *child) goOn(t testing.TB) {
 	t.Helper()
 	if _, err := fmt.Fprintln(c.in, "go"); err != nil {
 		t.Fatal(err)

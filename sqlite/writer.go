@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -200,6 +201,7 @@ func (w *writer) loop() {
 		group, err := w.group(ctx)
 		w.store.lock.give()
 		answer(group, err)
+		runtime.Gosched() // whoever was answered and has more to write comes into the next group
 	}
 	w.disconnect()
 	for p := w.next(); p != nil; p = w.next() {
