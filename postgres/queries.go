@@ -17,6 +17,7 @@ type queries struct {
 	Age            string `sql:"age"`
 	Attempts       string `sql:"attempts"`
 	Audit          string `sql:"audit"`
+	Backend        string `sql:"backend"`
 	Beat           string `sql:"beat"`
 	Begin          string `sql:"begin"`
 	BoundIdle      string `sql:"bound_idle"`

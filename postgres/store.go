@@ -46,6 +46,7 @@ type Store struct {
 	fits     atomic.Bool // the tables have this program's version
 	// unprepared says that the caller's pool prepares statements in vain.
 	unprepared atomic.Bool
+	prober     *prober
 	floors     floors
 }
 
@@ -57,11 +58,13 @@ const (
 )
 
 // New makes a store on the caller's pool, which it never closes. It opens no connection yet.
-func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
+func New(pool *pgxpool.Pool, cfg Config) (*Store, error) { return makeStore(pool, cfg, &prober{}) }
+
+func makeStore(pool *pgxpool.Pool, cfg Config, p *prober) (*Store, error) {
 	if pool == nil {
 		return nil, &pacht.InvalidError{Field: "pool", Value: "nil", Bound: "an open pool"}
 	}
-	s := &Store{pool: pool, schema: cfg.Schema, limits: cfg.Limits, timeout: cfg.StatementTimeout}
+	s := &Store{pool: pool, schema: cfg.Schema, limits: cfg.Limits, timeout: cfg.StatementTimeout, prober: p}
 	if err := s.configure(); err != nil {
 		return nil, err
 	}
@@ -120,6 +123,7 @@ func (s *Store) privatePool(n int32) (*pgxpool.Pool, error) {
 	cfg := s.pool.Config()
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = n, 0, 0
 	cfg.ConnConfig.DefaultQueryExecMode = s.mode
+	s.prober.watch(cfg)
 	return pgxpool.NewWithConfig(context.Background(), cfg)
 }
 

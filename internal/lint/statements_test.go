@@ -28,6 +28,7 @@ var oneStoreOnly = []alone{
 	{"postgres", "lock_job", "SQLite has one writer: what is read in a transaction stays so"},
 	{"postgres", "schema_lock", "SQLite's write transaction is the lock"},
 	{"postgres", "schema", "SQLite has no schemas"},
+	{"postgres", "backend", "no process of a server stands behind a file"},
 	{"postgres", "bound*", "a session of PostgreSQL can be bounded in time, a connection to a file cannot"},
 	{"postgres", "break*", "PostgreSQL breaks a transaction by an error; SQLite's stays usable after one, the Tx rolls it back"},
 	{"sqlite", "age_*", partOfVerb},
