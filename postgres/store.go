@@ -36,6 +36,7 @@ type Store struct {
 	closed  atomic.Bool
 
 	schema   string
+	channel  string // of notices
 	quoted   string // schema, quoted, with its dot
 	limits   pacht.Limits
 	timeout  time.Duration
@@ -48,6 +49,7 @@ type Store struct {
 	unprepared atomic.Bool
 	prober     *prober
 	floors     floors
+	listens    listens
 }
 
 const (
@@ -55,6 +57,7 @@ const (
 	defaultTimeout = 30 * time.Second
 	lockTimeout    = 5 * time.Second // of acts by hand; a busy row is an answer, not a hang
 	ownConns       = 3
+	pingAfter      = 5 * time.Second // idle, before a connection is tried out
 )
 
 // New makes a store on the caller's pool, which it never closes. It opens no connection yet.
@@ -93,6 +96,8 @@ func (s *Store) configure() error {
 	if s.timeout < 100*time.Millisecond || s.timeout > time.Hour {
 		return &pacht.InvalidError{Field: "statement timeout", Value: s.timeout.String(), Bound: "100ms to 1h"}
 	}
+	s.channel = channelOf(s.schema)
+	s.listens.open()
 	s.quoted = pgx.Identifier{s.schema}.Sanitize() + "."
 	conn := s.pool.Config().ConnConfig
 	s.mode = poolerProof(conn)
@@ -124,6 +129,10 @@ func (s *Store) privatePool(n int32) (*pgxpool.Pool, error) {
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = n, 0, 0
 	cfg.ConnConfig.DefaultQueryExecMode = s.mode
 	s.prober.watch(cfg)
+	cfg.ConnConfig.OnNotification = nil // the caller's; with it none would come to Listen
+	if cfg.ShouldPing == nil {          // pgx pings after a second: an idle worker's looks would each cost two
+		cfg.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingAfter }
+	}
 	return pgxpool.NewWithConfig(context.Background(), cfg)
 }
 
@@ -134,6 +143,7 @@ func (s *Store) Close() error {
 		return errors.New("postgres: close of a store that New did not make")
 	}
 	s.closed.Store(true)
+	s.listens.close()
 	s.renewal.Close()
 	s.own.Close()
 	if s.opened {

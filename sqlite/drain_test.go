@@ -25,7 +25,7 @@ func drainRole(ctx context.Context, path string) error {
 	}
 	defer s.Close()
 	w, err := worker.New(s, worker.Config{
-		Queues: map[string]int{"default": 1000}, Poll: 50 * time.Millisecond, Watch: watch.Config{Period: 200 * time.Millisecond},
+		Queues: map[string]int{"default": 1000}, Poll: 50 * time.Millisecond, Watch: watch.Config{Period: time.Second},
 		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Handlers: []worker.Handler{worker.HandleKind("charge", worker.HandlerOptions{}, func(context.Context, *pacht.Held) error { return nil })},
 	})

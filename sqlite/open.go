@@ -71,6 +71,7 @@ type Store struct {
 	floors floors
 	ready  atomic.Bool // the schema was found to fit
 	closed atomic.Bool
+	ears   ears
 }
 
 var (
@@ -180,6 +181,7 @@ func (s *Store) DB() *sql.DB { return s.db }
 // waiting get an error; nothing of them was written.
 func (s *Store) Close() error {
 	s.closed.Store(true)
+	s.ears.close()
 	s.writer.close()
 	return s.closePools()
 }

@@ -71,6 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) Backend) {
 		{"race", raceCases},
 		{"prune", pruneCases},
 		{"reader", readerCases},
+		{"wake", wakerCases},
 		{"schema", schemaCases},
 		{"model", modelCases},
 	}

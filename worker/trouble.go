@@ -32,6 +32,9 @@ const (
 	callSettle call = "settle"
 	callBeat   call = "beat"
 	callWatch  call = "watch"
+	callListen call = "listen"
+	callLook   call = "look"
+	callSleep  call = "sleep"
 )
 
 // row is a row of failures of one kind of call.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -28,7 +29,11 @@ func TestEnqueueStoresWhatItCounts(t *testing.T) {
 
 func TestPickupMeasuresEachJob(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string) {
-		res, err := Pickup{Jobs: 10, Every: time.Millisecond, Idle: 100 * time.Millisecond, ArgsBytes: 50}.Run(t.Context(), open(t, Where{URL: url}))
+		p := open(t, Where{URL: url})
+		res, err := Pickup{Jobs: 10, Every: time.Millisecond, Idle: 100 * time.Millisecond, ArgsBytes: 50}.Run(t.Context(), p)
+		if woken := strings.Contains(res.facts, "woken by notices"); err == nil && woken != p.onPostgres() {
+			t.Errorf("on PostgreSQL %v: %s", p.onPostgres(), res.facts)
+		}
 		if err != nil || !res.ExactlyOnce || res.Jobs != 10 || res.P50 > res.P90 || res.P90 > res.P99 || res.P99 > res.Max || res.Max <= 0 {
 			t.Errorf("%+v, %v", res, err)
 		}
@@ -76,7 +81,7 @@ func TestHeartbeatCountsTheRenewals(t *testing.T) {
 		}
 		// One or two renewals of each within the time, and one more while it ends.
 		if res.Renewals == nil || *res.Renewals < 30 || *res.Renewals > 120 || res.HOT == nil || *res.HOT < 0.1 || res.WAL == nil {
-			t.Errorf("%+v", res)
+			t.Errorf("%d renewals, HOT %s, %s bytes of WAL each", *res.Renewals, number(res.HOT, 2), number(res.WAL, 0))
 		}
 	})
 }

@@ -26,6 +26,9 @@ workers AS (
     SET started_at = started_at - d, beat_at = beat_at - d, last_until = last_until - d, stopped_at = stopped_at - d
     FROM by
 ),
+sleepers AS (
+    UPDATE pacht.sleepers SET until = until - d FROM by
+),
 audit AS (
     UPDATE pacht.audit SET at = at - d FROM by
 )
