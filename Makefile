@@ -47,7 +47,7 @@ NODE_PEERS = if command -v npm >/dev/null; then cd bench/node && npm install --n
 
 bench: ## the same work through other queues too, half an hour; writes docs/benchmarks.md. ARGS="--only drain"
 	@$(NODE_PEERS)
-	cd bench && go run . run $(ARGS) && go run . report
+	cd bench && go run . run $(ARGS) && if [ -f results/latest.json ]; then go run . report; fi
 
 bench-quick: ## try the benchmark out, some minutes; writes no page
 	@$(NODE_PEERS)

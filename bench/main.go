@@ -3,8 +3,9 @@
 //
 //	go run . run                      everything, into results/latest.json
 //	go run . run --quick              a trial: 1 round, few jobs, into results/quick.json
-//	go run . run --only drain,pickup --peers pacht,river-tuned
+//	go run . run --only drain,pickup --peers pacht,river-tuned     a part, into results/part.json
 //	go run . report                   docs/benchmarks.md from results/latest.json
+//	go run . list                     the names of peers and scenarios
 package main
 
 import (
@@ -68,6 +69,7 @@ func command(ctx context.Context, args []string) error {
 const (
 	latest = "results/latest.json"
 	quick  = "results/quick.json"
+	part   = "results/part.json"
 	page   = "../docs/benchmarks.md"
 )
 
@@ -79,7 +81,7 @@ func measure(ctx context.Context, args []string) error {
 	flags.BoolVar(&cfg.Quick, "quick", false, "try it out: 1 round, 20,000 jobs")
 	only := flags.String("only", "", "scenarios, separated by commas: "+strings.Join(run.Scenarios(), ", "))
 	peers := flags.String("peers", "", "peers, separated by commas; see list")
-	out := flags.String("out", "", "file for the results (default "+latest+", with --quick "+quick+")")
+	out := flags.String("out", "", "file for the results (default "+latest+"; of a part "+part+", with --quick "+quick+")")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -97,9 +99,11 @@ func measure(ctx context.Context, args []string) error {
 		return fmt.Errorf("rounds %d, jobs %d: want at least 1 and 1,000", cfg.Rounds, cfg.Jobs)
 	}
 	if *out == "" {
-		*out = latest
-		if cfg.Quick {
+		switch *out = latest; {
+		case cfg.Quick:
 			*out = quick
+		case *only != "" || *peers != "":
+			*out = part // the page shows what was measured in one go
 		}
 	}
 	var err error

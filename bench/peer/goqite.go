@@ -20,7 +20,7 @@ type goqite struct{ sqlite bool }
 // second after each, and a job whose deletion was aborted runs again.
 func (g goqite) limit() int {
 	if g.sqlite {
-		return 100
+		return 10
 	}
 	return 1
 }
@@ -37,7 +37,7 @@ func (g goqite) About() About {
 	if g.sqlite {
 		a.Name, a.SQLite = "goqite-sqlite", true
 		a.Share, a.Acts = 0, []Act{Single, Drain}
-		a.Settings = "job runner with limit 100 (default: as many as cores), poll 1 ms (default 100 ms), one connection, as in its introduction; no bulk insert"
+		a.Settings = "job runner with limit 10 (default: as many as cores), poll 1 ms (default 100 ms), one connection, as in its introduction; no bulk insert"
 	}
 	return a
 }

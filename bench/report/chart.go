@@ -37,7 +37,7 @@ const style = `<style>
 text { font: 12px system-ui, sans-serif; fill: #1f2328 }
 .title { font-weight: 600; font-size: 13px }
 .ours { fill: #1a7f37; stroke: #1a7f37 } .peer { fill: #6e7781; stroke: #6e7781 } .floor { fill: #b08800; stroke: #b08800 }
-.part1 { fill-opacity: .45 } rect { stroke: none } polyline { fill: none; stroke-width: 2 } .axis { stroke: #8c959f; stroke-width: 1 }
+.part1 { fill-opacity: .45 } rect[class] { stroke: none } polyline[class] { fill: none; stroke-width: 2 } .axis { stroke: #8c959f; stroke-width: 1 }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3 }
   .ours { fill: #3fb950; stroke: #3fb950 } .peer { fill: #9198a1; stroke: #9198a1 } .floor { fill: #d29922; stroke: #d29922 }

@@ -116,6 +116,7 @@ func (p *page) failures(scenario string) {
 		}
 		said[key] = true
 		what, _, _ := strings.Cut(r.Error, "\n")
+		what = strings.TrimSuffix(what, "; it said:") // what follows may name files of this machine
 		if len(said) == 1 {
 			p.say("\nRuns that failed, or did not pass their check, and do not count:\n\n")
 		}

@@ -14,7 +14,7 @@ func (p *page) sqlite() {
 	p.say("\n## SQLite\n")
 	p.say("\nArgs of 200 bytes, jobs per second; the drain by 1 and by 3 processes on the file. `synchronous=NORMAL` may lose the last commits with the power; Pacht has no such mode.\n\n")
 	what := []string{run.SQLiteDrain(run.SQLiteProcesses[0]), run.SQLiteDrain(run.SQLiteProcesses[1]), run.SingleInserts, run.BulkInserts}
-	head := append([]string{"synchronous"}, what...)
+	head := append(append([]string{"synchronous"}, what...), "CPU s per 100k, "+what[0], "CPU s per 100k, "+what[1])
 	for _, synchronous := range run.Synchronous {
 		head[0] = synchronous
 		t := table{head: append([]string(nil), head...)}
@@ -22,6 +22,9 @@ func (p *page) sqlite() {
 			row := []string{peer.Title}
 			for _, w := range what {
 				row = append(row, spread(p.file.Stat("sqlite", run.SQLiteVariant(synchronous, w), peer.Name, run.JobsPerSecond)))
+			}
+			for _, w := range what[:2] {
+				row = append(row, median(p.file.Stat("sqlite", run.SQLiteVariant(synchronous, w), peer.Name, run.ClientCPU)))
 			}
 			t.add(row...)
 		}

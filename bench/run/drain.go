@@ -128,6 +128,11 @@ func (t *team) drain(ctx context.Context) (map[string]float64, error) {
 		peak = max(peak, r.Peak)
 	}
 	if err := t.check(); err != nil {
+		for _, p := range t.members {
+			if said := tail(p.log.String()); said != "" {
+				return nil, fmt.Errorf("%w; it said:\n%s", err, said)
+			}
+		}
 		return nil, err
 	}
 	values := map[string]float64{

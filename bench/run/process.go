@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,8 +25,26 @@ type process struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	said    chan line // all lines; closed at the end of its output
-	log     bytes.Buffer
+	log     journal
 	claimed float64 // CPU seconds that it reported so far
+}
+
+// journal is what a child writes to its standard error.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 type line struct {
