@@ -23,7 +23,7 @@ type neoqPeer struct {
 func (n neoqPeer) About() About {
 	a := About{
 		Name: "neoq", Title: "neoq", Module: "github.com/acaloiaro/neoq",
-		Settings:   "synchronous commit on (its default is off), 16 connections, 50 handlers (default); no bulk insert, and no way to run a backlog but 100 jobs a minute",
+		Settings:   "synchronous commit on (its default is off), 16 connections, 50 handlers (default); no bulk insert",
 		Keeps:      "the job's row, updated",
 		Acts:       []Act{Single, Pickup},
 		Unfinished: "FROM neoq_jobs WHERE status <> 'processed'",
