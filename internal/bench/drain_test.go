@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 func small() Drain {
@@ -165,5 +166,20 @@ func TestBoundsNameValueAndBound(t *testing.T) {
 	}
 	if len(Bounds{CPU: 9, WAL: 999}.Exceeded(DrainRound{ClientCPU: f(1)})) != 2 {
 		t.Error("bounds of what cannot be measured are taken for kept")
+	}
+}
+
+func TestLooksForTheEndAreFewInTheMiddleAndSoonAtTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		elapsed time.Duration
+		ran     int64
+		want    time.Duration
+	}{
+		{0, 0, look}, {time.Second, 0, 100 * time.Millisecond}, {time.Second, 50_000, 100 * time.Millisecond},
+		{time.Second, 99_000, 1_000_000_000 / 99 / 2}, {time.Second, 99_990, look},
+	} {
+		if got := pause(c.elapsed, c.ran, 100_000); got < c.want*9/10 || got > c.want*11/10 {
+			t.Errorf("after %s with %d of 100000 done: %s, want %s", c.elapsed, c.ran, got, c.want)
+		}
 	}
 }
