@@ -162,7 +162,8 @@ func (s *Store) connect() error {
 	s.read = newPool(sql.OpenDB(reading), readers)
 	s.facts = newPool(sql.OpenDB(reading), factReaders)
 
-	ctx, cancel := context.WithTimeout(context.Background(), s.lock.wait)
+	// While the file is busy it waits for lock.wait; the rest is for a slow disk.
+	ctx, cancel := context.WithTimeout(context.Background(), s.lock.wait+DefaultLockWait)
 	defer cancel()
 	if err := s.single.PingContext(ctx); err != nil {
 		return errors.Join(openError(s.path, err), s.closePools())
