@@ -49,6 +49,7 @@ type Store struct {
 	unprepared atomic.Bool
 	prober     *prober
 	floors     floors
+	group      group
 	listens    listens
 }
 
@@ -98,6 +99,7 @@ func (s *Store) configure() error {
 	}
 	s.channel = channelOf(s.schema)
 	s.listens.open()
+	s.group.ctx, s.group.end = context.WithCancel(context.Background())
 	s.quoted = pgx.Identifier{s.schema}.Sanitize() + "."
 	conn := s.pool.Config().ConnConfig
 	s.mode = poolerProof(conn)
@@ -144,6 +146,7 @@ func (s *Store) Close() error {
 	}
 	s.closed.Store(true)
 	s.listens.close()
+	s.group.close()
 	s.renewal.Close()
 	s.own.Close()
 	if s.opened {
