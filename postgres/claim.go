@@ -45,7 +45,7 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 	err := s.again(ctx, false, "claim from queue "+req.Queue, func() error {
 		began = clock.Now()
 		var err error
-		claims, err = s.claim(ctx, s.sql.Claim, args)
+		claims, err = s.claim(ctx, s.sql.Claim, args, req.Limit)
 		return err
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Store) ClaimID(ctx context.Context, owner string, id pacht.ID) (pacht.J
 	var claims pacht.Claims
 	err := s.again(ctx, false, "claim job "+id.String(), func() error {
 		var err error
-		claims, err = s.claim(ctx, s.sql.ClaimID, []any{owner, int64(id)})
+		claims, err = s.claim(ctx, s.sql.ClaimID, []any{owner, int64(id)}, 1)
 		return err
 	})
 	if err != nil || len(claims.Jobs) == 0 {
@@ -80,17 +80,21 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 	var claims pacht.Claims
 	err := s.again(ctx, true, "held by "+owner, func() error {
 		var err error
-		claims, err = s.claim(ctx, s.sql.HeldBy, []any{owner})
+		claims, err = s.claim(ctx, s.sql.HeldBy, []any{owner}, 1)
 		return err
 	})
 	return claims, err
 }
 
-func (s *Store) claim(ctx context.Context, sql string, args []any) (pacht.Claims, error) {
+// claim runs a statement that answers with held jobs, about so many at most.
+func (s *Store) claim(ctx context.Context, sql string, args []any, most int) (pacht.Claims, error) {
 	var claims pacht.Claims
 	reader := newJobReader()
 	now, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: sql, args: args, each: func(scan scanner) error {
 		job, err := reader.read(scan)
+		if claims.Jobs == nil {
+			claims.Jobs = make([]pacht.JobInfo, 0, min(most, 512))
+		}
 		claims.Jobs = append(claims.Jobs, job)
 		return err
 	}})
