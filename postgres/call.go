@@ -38,22 +38,34 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, lock time.Dura
 // transactOn is transact on a connection that was taken from a pool.
 func (s *Store) transactOn(ctx context.Context, conn *pgxpool.Conn, pool *pgxpool.Pool, lock time.Duration, stmts ...stmt) (time.Time, error) {
 	var now time.Time
-	var ignored string
-	all := append([]stmt{
-		{sql: s.sql.Begin},
-		{sql: s.sql.Bounds, args: s.bounds(lock), each: func(scan scanner) error { return scan(&now, &ignored, &ignored) }},
-	}, stmts...)
-	all = append(all, stmt{sql: s.sql.Commit})
-	var batch pgx.Batch
-	for _, st := range all {
-		batch.Queue(st.sql, st.args...)
-	}
 	if err := s.ready(ctx, conn); err != nil {
 		return now, err
 	}
+	all := append(s.opening(lock, &now), stmts...)
+	if err := s.send(ctx, conn, pool, append(all, stmt{sql: s.sql.Commit})); err != nil {
+		return now, sent(err)
+	}
+	return now.UTC(), nil
+}
+
+// opening begins a transaction of the store's own, bounds it, and reads the database's clock.
+func (s *Store) opening(lock time.Duration, now *time.Time) []stmt {
+	var ignored string
+	return []stmt{
+		{sql: s.sql.Begin},
+		{sql: s.sql.Bounds, args: s.bounds(lock), each: func(scan scanner) error { return scan(now, &ignored, &ignored) }},
+	}
+}
+
+// send sends statements together. If one fails the transaction is over.
+func (s *Store) send(ctx context.Context, conn *pgxpool.Conn, pool *pgxpool.Pool, stmts []stmt) error {
+	var batch pgx.Batch
+	for _, st := range stmts {
+		batch.Queue(st.sql, st.args...)
+	}
 	var err error
 	results := conn.SendBatch(ctx, &batch)
-	for _, st := range all {
+	for _, st := range stmts {
 		var rows pgx.Rows
 		if rows, err = results.Query(); err == nil {
 			err = readRows(rows, st.each)
@@ -71,9 +83,8 @@ func (s *Store) transactOn(ctx context.Context, conn *pgxpool.Conn, pool *pgxpoo
 			s.prober.lost()
 		}
 		s.tidy(conn, err)
-		return now, sent(err)
 	}
-	return now.UTC(), nil
+	return err
 }
 
 // patience is how long the client waits for a server that bounds its statements itself: over

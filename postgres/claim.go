@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -16,7 +17,8 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 		return pacht.Claims{}, err
 	}
 	key, from, full := s.floors.start(req)
-	claims, err := s.claimFrom(ctx, req, key, from, full)
+	inTurn := req.Limit >= gateFrom
+	claims, err := s.claimFrom(ctx, req, key, from, full, inTurn)
 	if err != nil || full || len(claims.Jobs) == req.Limit {
 		return claims, err
 	}
@@ -28,7 +30,7 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 	rest.Limit -= len(claims.Jobs)
 	look, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	behind, err := s.claimFrom(look, rest, key, fromBottom(), true)
+	behind, err := s.claimFrom(look, rest, key, fromBottom(), true, false)
 	switch {
 	case err == nil:
 		claims.Now, claims.Jobs = behind.Now, append(claims.Jobs, behind.Jobs...)
@@ -38,14 +40,19 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 	return claims, nil
 }
 
-func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floorKey, from [pacht.MaxPriority]pair, full bool) (pacht.Claims, error) {
-	args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(from)...)
+func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floorKey, from [pacht.MaxPriority]pair, full, inTurn bool) (pacht.Claims, error) {
+	claim := stmt{sql: s.sql.Claim, args: append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(from)...)}
 	var claims pacht.Claims
 	var began clock.Instant
 	err := s.again(ctx, false, "claim from queue "+req.Queue, func() error {
 		began = clock.Now()
 		var err error
-		claims, err = s.claimInTurn(ctx, req, args)
+		claims, err = s.claim(claim, req.Limit, func(claim stmt) (time.Time, error) {
+			if inTurn && clock.Now().Time().UnixNano() > s.gateless.Load() {
+				return s.claimInTurn(ctx, req.Queue, claim, &began)
+			}
+			return s.transact(ctx, s.own, lockTimeout, claim)
+		})
 		return err
 	})
 	if err != nil {
@@ -56,24 +63,44 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 }
 
 // Large claims of a queue go one after the other: see gate.sql. Small ones are over sooner than
-// a turn would be. If the turn does not come in gateTimeout, because who has it is stuck, claims
-// go without turns for gateRest.
+// a turn would be. If the turn does not come in time, because who has it is stuck, claims go
+// without turns for gateRest.
 const (
 	gateFrom    = 50
 	gateTimeout = 2 * time.Second
 	gateRest    = time.Minute
 )
 
-func (s *Store) claimInTurn(ctx context.Context, req pacht.ClaimRequest, args []any) (pacht.Claims, error) {
-	if req.Limit >= gateFrom && clock.Now().Time().UnixNano() > s.gateless.Load() {
-		gate := stmt{sql: s.sql.Gate, args: []any{s.schema + " " + req.Queue}}
-		claims, err := s.claim(ctx, gateTimeout, req.Limit, gate, stmt{sql: s.sql.Claim, args: args})
-		if code(err) != "55P03" { // lock_not_available
-			return claims, err
-		}
-		s.gateless.Store(clock.Now().Time().Add(gateRest).UnixNano())
+// claimInTurn waits for the turn in a round trip of its own: a claim that is on its way would be
+// made for a client that has died meanwhile, or has given up. It tells when the claim began.
+func (s *Store) claimInTurn(ctx context.Context, queue string, claim stmt, began *clock.Instant) (time.Time, error) {
+	conn, ctx, release, err := s.acquire(ctx, s.own)
+	if err != nil {
+		return time.Time{}, err
 	}
-	return s.claim(ctx, lockTimeout, req.Limit, stmt{sql: s.sql.Claim, args: args})
+	defer release()
+	if err := s.ready(ctx, conn); err != nil {
+		return time.Time{}, err
+	}
+	var now time.Time
+	patience := min(gateTimeout, s.timeout/2)
+	if end, ok := ctx.Deadline(); ok {
+		patience = min(patience, -clock.Since(end)/4)
+	}
+	turn := append(s.opening(max(patience, time.Millisecond), &now), stmt{sql: s.sql.Gate, args: []any{s.schema + " " + queue}})
+	err = s.send(ctx, conn, s.own, turn)
+	*began = clock.Now()
+	switch {
+	case slices.Contains([]string{"55P03", "57014"}, code(err)): // lock_not_available, query_canceled
+		s.gateless.Store(clock.Now().Time().Add(gateRest).UnixNano())
+		return s.transactOn(ctx, conn, s.own, lockTimeout, claim)
+	case err != nil:
+		return time.Time{}, err // nothing was asked for that could have been done
+	}
+	if err := s.send(ctx, conn, s.own, []stmt{claim, {sql: s.sql.Commit}}); err != nil {
+		return time.Time{}, sent(err)
+	}
+	return now.UTC(), nil
 }
 
 // ClaimID implements pacht.Leaser.
@@ -84,7 +111,7 @@ func (s *Store) ClaimID(ctx context.Context, owner string, id pacht.ID) (pacht.J
 	var claims pacht.Claims
 	err := s.again(ctx, false, "claim job "+id.String(), func() error {
 		var err error
-		claims, err = s.claim(ctx, lockTimeout, 1, stmt{sql: s.sql.ClaimID, args: []any{owner, int64(id)}})
+		claims, err = s.claim(stmt{sql: s.sql.ClaimID, args: []any{owner, int64(id)}}, 1, s.alone(ctx))
 		return err
 	})
 	if err != nil || len(claims.Jobs) == 0 {
@@ -101,17 +128,17 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 	var claims pacht.Claims
 	err := s.again(ctx, true, "held by "+owner, func() error {
 		var err error
-		claims, err = s.claim(ctx, lockTimeout, 1, stmt{sql: s.sql.HeldBy, args: []any{owner}})
+		claims, err = s.claim(stmt{sql: s.sql.HeldBy, args: []any{owner}}, 1, s.alone(ctx))
 		return err
 	})
 	return claims, err
 }
 
-// claim runs statements of which the last answers with held jobs, about so many at most.
-func (s *Store) claim(ctx context.Context, lock time.Duration, most int, stmts ...stmt) (pacht.Claims, error) {
+// claim runs a statement that answers with held jobs, about so many at most.
+func (s *Store) claim(claim stmt, most int, run func(stmt) (time.Time, error)) (pacht.Claims, error) {
 	var claims pacht.Claims
 	reader := newJobReader()
-	stmts[len(stmts)-1].each = func(scan scanner) error {
+	claim.each = func(scan scanner) error {
 		job, err := reader.read(scan)
 		if claims.Jobs == nil {
 			claims.Jobs = make([]pacht.JobInfo, 0, min(most, 512))
@@ -119,7 +146,7 @@ func (s *Store) claim(ctx context.Context, lock time.Duration, most int, stmts .
 		claims.Jobs = append(claims.Jobs, job)
 		return err
 	}
-	now, err := s.transact(ctx, s.own, lock, stmts...)
+	now, err := run(claim)
 	// The rows' own clock is the statement's, a moment after that of the bounds.
 	claims.Now = now
 	for _, j := range claims.Jobs {
@@ -128,6 +155,11 @@ func (s *Store) claim(ctx context.Context, lock time.Duration, most int, stmts .
 		}
 	}
 	return claims, err
+}
+
+// alone runs a statement as a transaction.
+func (s *Store) alone(ctx context.Context) func(stmt) (time.Time, error) {
+	return func(st stmt) (time.Time, error) { return s.transact(ctx, s.own, lockTimeout, st) }
 }
 
 // ClaimSQL implements pacht.Checker.

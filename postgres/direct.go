@@ -18,7 +18,8 @@ var backendSQL string
 // parsing and planning each time, but a pooler that gives every transaction another session
 // loses them. So the store's connections prepare only if they are direct.
 type prober struct {
-	state atomic.Int32
+	wanted bool // the caller left the choice to us
+	state  atomic.Int32
 }
 
 const (
@@ -37,7 +38,7 @@ func (p *prober) watch(cfg *pgxpool.Config) {
 				return err
 			}
 		}
-		if cc.DefaultQueryExecMode == pgx.QueryExecModeCacheDescribe && cc.StatementCacheCapacity > 0 && p.direct(ctx, cc) {
+		if p.wanted && cc.DefaultQueryExecMode == pgx.QueryExecModeCacheDescribe && cc.StatementCacheCapacity > 0 && p.direct(ctx, cc) {
 			cc.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 		}
 		return nil

@@ -25,11 +25,17 @@ const (
 
 // floors holds the floor of each queue and set of kinds.
 type floors struct {
-	mu sync.Mutex
-	by map[floorKey]*floor
+	mu     sync.Mutex
+	by     map[floorKey]*floor
+	resets int
 }
 
-type floorKey struct{ queue, kinds string }
+// floorKey is whose floor it is, and how often floors had been reset when that was asked: what
+// was seen before a reset may be behind what was put back.
+type floorKey struct {
+	queue, kinds string
+	resets       int
+}
 
 // floor is where claims may start.
 type floor struct {
@@ -49,9 +55,9 @@ var bottom = pair{0, math.MinInt64}
 // start answers where to start a claim, and whether that is the start of the queue.
 func (f *floors) start(req pacht.ClaimRequest) (key floorKey, from [pacht.MaxPriority]pair, full bool) {
 	kinds := slices.Sorted(slices.Values(req.Kinds))
-	key = floorKey{req.Queue, strings.Join(kinds, " ")} // no name has a blank
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	key = floorKey{req.Queue, strings.Join(kinds, " "), f.resets} // no name has a blank
 	fl := f.by[key]
 	if fl == nil || fl.looked.Elapsed() > max(lookEvery, lookShare*fl.took) {
 		return key, fromBottom(), true
@@ -70,6 +76,9 @@ func fromBottom() (from [pacht.MaxPriority]pair) {
 func (f *floors) learn(key floorKey, began clock.Instant, full, short bool, jobs []pacht.JobInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if key.resets != f.resets {
+		return
+	}
 	if short {
 		delete(f.by, key)
 		return
@@ -102,6 +111,7 @@ func (f *floors) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.by = nil
+	f.resets++
 }
 
 func floorArgs(from [pacht.MaxPriority]pair) []any {

@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -13,18 +16,24 @@ import (
 
 // Goroutines that enqueue one job each at the same time share a transaction: a statement, a
 // commit and a notice for all of them. Nobody waits for a timer: a group goes out as soon as
-// one of groupsAtOnce has room, with what has gathered by then. Jobs with keys go alone; so
-// does, once more, whatever was in a group that the server refused.
+// one of groupsAtOnce has room, with what has gathered by then. One that takes long is not
+// waited for: behind a connection that has gone silent others would stand for nothing. Jobs with
+// keys and large ones go alone; so does, once more, whatever was in a group that the server
+// refused. On pools whose hooks look at the caller's context all go alone.
 const (
 	groupsAtOnce = 2
 	groupLimit   = 500
+	groupArgs    = 64 << 10 // bytes of a job that may go with others
+	groupSlow    = 100 * time.Millisecond
+	groupConnect = 3 * time.Second // the wait for a connection, before everybody tries alone
 )
 
 // group gathers single jobs without key.
 type group struct {
+	off     bool
 	mu      sync.Mutex
 	waiting []*member
-	running int
+	running int // senders that are not slow
 	ended   sync.WaitGroup
 	ctx     context.Context // ends with the store
 	end     context.CancelFunc
@@ -32,9 +41,8 @@ type group struct {
 
 // member is one call's job in a group.
 type member struct {
-	job  pacht.NewJob
-	done chan struct{}
-
+	job    pacht.NewJob
+	done   chan struct{}
 	answer pacht.Enqueued
 	err    error
 }
@@ -42,9 +50,20 @@ type member struct {
 // errAlone says that a group wrote nothing, and that the job has to be tried alone.
 var errAlone = errors.New("not stored in a group")
 
+// configure decides whether calls may share transactions on this pool.
+func (g *group) configure(cfg *pgxpool.Config) {
+	g.ctx, g.end = context.WithCancel(context.Background())
+	g.off = cfg.BeforeAcquire != nil || cfg.PrepareConn != nil || cfg.ConnConfig.Tracer != nil
+}
+
 // enqueueGrouped stores one job together with those of other goroutines. It may return errAlone.
 func (s *Store) enqueueGrouped(ctx context.Context, job pacht.NewJob) (pacht.Enqueued, error) {
 	g := &s.group
+	if g.off || ctx.Err() != nil || len(job.Args)+len(job.Metadata) > groupArgs {
+		return pacht.Enqueued{}, errAlone
+	}
+	// Its caller may have gone, and use these again, before the group is sent.
+	job.Args, job.Metadata = bytes.Clone(job.Args), bytes.Clone(job.Metadata)
 	m := &member{job: job, done: make(chan struct{})}
 	g.mu.Lock()
 	if g.ctx.Err() != nil {
@@ -52,10 +71,7 @@ func (s *Store) enqueueGrouped(ctx context.Context, job pacht.NewJob) (pacht.Enq
 		return pacht.Enqueued{}, errAlone // which says that the store is closed
 	}
 	g.waiting = append(g.waiting, m)
-	if g.running < groupsAtOnce {
-		g.running++
-		g.ended.Go(func() { s.sendGroups() })
-	}
+	s.startSender()
 	g.mu.Unlock()
 	select {
 	case <-m.done:
@@ -64,11 +80,9 @@ func (s *Store) enqueueGrouped(ctx context.Context, job pacht.NewJob) (pacht.Enq
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i, other := range g.waiting {
-		if other == m {
-			g.waiting = append(g.waiting[:i], g.waiting[i+1:]...)
-			return pacht.Enqueued{}, fmt.Errorf("enqueue: %w", context.Cause(ctx))
-		}
+	if i := slices.Index(g.waiting, m); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+		return pacht.Enqueued{}, fmt.Errorf("enqueue: %w", context.Cause(ctx))
 	}
 	select {
 	case <-m.done:
@@ -78,20 +92,36 @@ func (s *Store) enqueueGrouped(ctx context.Context, job pacht.NewJob) (pacht.Enq
 	}
 }
 
-// sendGroups sends groups until nothing waits. A connection is taken first and the group
-// gathered then, so that whoever gives up meanwhile has sent nothing.
+// startSender starts another sender if there is room and something waits. Called with the lock
+// held.
+func (s *Store) startSender() {
+	g := &s.group
+	if g.running < groupsAtOnce && len(g.waiting) > 0 && g.ctx.Err() == nil {
+		g.running++
+		g.ended.Go(s.sendGroups)
+	}
+}
+
+// sendGroups sends groups until nothing waits, or one took long and others have taken over. A
+// connection is taken first and the group gathered then, so that whoever gives up meanwhile
+// has sent nothing.
 func (s *Store) sendGroups() {
-	for {
-		conn, _, release, err := s.acquire(s.group.ctx, s.pool)
+	for fast := true; fast; {
+		slow := time.AfterFunc(groupSlow, func() {
+			s.group.mu.Lock()
+			defer s.group.mu.Unlock()
+			s.group.running--
+			s.startSender()
+		})
+		wait, cancel := context.WithTimeout(s.group.ctx, groupConnect)
+		conn, _, release, err := s.acquire(wait, s.pool)
+		cancel()
 		batch := s.group.take()
 		if err == nil {
 			if len(batch) > 0 {
 				err = s.sendGroup(conn, batch)
 			}
 			release()
-		}
-		if len(batch) == 0 {
-			return
 		}
 		for _, m := range batch {
 			switch {
@@ -102,20 +132,23 @@ func (s *Store) sendGroups() {
 			}
 			close(m.done)
 		}
+		if fast = slow.Stop(); fast && len(batch) == 0 {
+			s.group.mu.Lock()
+			defer s.group.mu.Unlock()
+			s.group.running--
+			s.startSender() // for what has come since
+			return
+		}
 	}
 }
 
-// take answers what has gathered; nothing ends the caller.
+// take answers what has gathered: at most groupLimit times groupArgs bytes.
 func (g *group) take() []*member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := min(len(g.waiting), groupLimit)
-	batch := g.waiting[:n:n]
-	g.waiting = g.waiting[n:]
-	if n == 0 {
-		g.running--
-		g.waiting = nil
-	}
+	batch := slices.Clone(g.waiting[:n])
+	g.waiting = slices.Delete(g.waiting, 0, n)
 	return batch
 }
 

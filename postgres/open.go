@@ -29,10 +29,11 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if poolConfig.ConnConfig.ConnectTimeout == 0 {
 		poolConfig.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
+	p := &prober{}
 	if mode := poolConfig.ConnConfig.DefaultQueryExecMode; mode == pgx.QueryExecModeCacheStatement {
+		p.wanted = true
 		poolConfig.ConnConfig.DefaultQueryExecMode = poolerProof(poolConfig.ConnConfig)
 	}
-	p := &prober{}
 	p.watch(poolConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {

@@ -100,9 +100,10 @@ func (s *Store) configure() error {
 	}
 	s.channel = channelOf(s.schema)
 	s.listens.open()
-	s.group.ctx, s.group.end = context.WithCancel(context.Background())
+	s.group.configure(s.pool.Config())
 	s.quoted = pgx.Identifier{s.schema}.Sanitize() + "."
 	conn := s.pool.Config().ConnConfig
+	s.prober.wanted = s.prober.wanted || conn.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	s.mode = poolerProof(conn)
 	if err := s.sql.load(s.quoted); err != nil {
 		return err

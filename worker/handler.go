@@ -11,7 +11,8 @@ import (
 
 // HandlerFunc does one held job. Nil completes it; see pacht.SettlementOf for what errors
 // mean. Its context is cancelled, with the cause, before the lease ends if it cannot be
-// renewed, when a cancel was requested, at the timeout, and when the worker stops.
+// renewed, when a cancel was requested, at the timeout, and when the worker stops. Its goroutine
+// runs other handlers after it: one that calls runtime.LockOSThread must unlock the thread.
 type HandlerFunc func(ctx context.Context, job *pacht.Held) error
 
 // Middleware wraps a handler.

@@ -148,14 +148,17 @@ func (w *Worker) RunOne(ctx context.Context) (Event, bool, error) {
 		}
 	}
 	taken, err := w.runOne(ctx)
-	return last, taken > 0, err
+	return last, taken > 0 || last.Type != "", err // an adopted job may have ended before it was counted
 }
 
 func (w *Worker) runOne(ctx context.Context) (taken int, err error) {
 	ctx, end, err := w.start(ctx)
 	defer end()
 	for i := 0; i < len(w.queues) && taken == 0 && err == nil; i++ {
-		taken, err = w.claim(ctx, w.queues[i], 1)
+		if taken, err = w.claim(ctx, w.queues[i], 1); errors.Is(err, pacht.ErrUnknown) {
+			err = w.adopt(ctx, w.queues[i])
+			taken = len(w.holds.list())
+		}
 	}
 	if err != nil {
 		return 0, err
