@@ -20,6 +20,7 @@ type Store interface {
 	Enqueuer
 	Leaser
 	Expirer
+	Sweeper
 	Reader
 	Operator
 	Checker

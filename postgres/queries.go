@@ -44,7 +44,8 @@ type queries struct {
 	LockJob        string `sql:"lock_job"`
 	Now            string `sql:"now"`
 	Prune          string `sql:"prune"`
-	PruneFind      string `sql:"prune_find"`
+	PruneCompleted string `sql:"prune_completed"`
+	PruneBadly     string `sql:"prune_ended_badly"`
 	PruneKeys      string `sql:"prune_keys"`
 	Queues         string `sql:"queues"`
 	Release        string `sql:"release"`
@@ -64,6 +65,11 @@ type queries struct {
 	Settle         string `sql:"settle"`
 	Settled        string `sql:"settled"`
 	Steps          string `sql:"steps"`
+	SweepDue       string `sql:"sweep_due"`
+	SweepKeys      string `sql:"sweep_keys"`
+	SweepStamp     string `sql:"sweep_stamp"`
+	SweepTurn      string `sql:"sweep_turn"`
+	SweepWorkers   string `sql:"sweep_workers"`
 	Waiting        string `sql:"waiting"`
 	Watch          string `sql:"watch"`
 	WatchStamp     string `sql:"watch_stamp"`

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/migration"
+	"github.com/pacht-queue/pacht/internal/sweeping"
 )
 
 // Config is how a Store works. The zero value is good.
@@ -47,6 +48,7 @@ type Store struct {
 	// unprepared says that the caller's pool prepares statements in vain.
 	unprepared atomic.Bool
 	floors     floors
+	pruned     sweeping.Hints
 }
 
 const (

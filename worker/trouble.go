@@ -32,6 +32,7 @@ const (
 	callSettle call = "settle"
 	callBeat   call = "beat"
 	callWatch  call = "watch"
+	callSweep  call = "sweep"
 )
 
 // row is a row of failures of one kind of call.

@@ -26,6 +26,8 @@ var oneStoreOnly = []alone{
 	{"postgres", "retry", wholeVerb},
 	{"postgres", "settled", wholeVerb},
 	{"postgres", "lock_job", "SQLite has one writer: what is read in a transaction stays so"},
+	{"postgres", "sweep_due", "SQLite asks the same of sweep_turn, without a lock"},
+	{"postgres", "sweep_keys", "on SQLite prune_keys_find and prune_keys"},
 	{"postgres", "schema_lock", "SQLite's write transaction is the lock"},
 	{"postgres", "schema", "SQLite has no schemas"},
 	{"postgres", "bound*", "a session of PostgreSQL can be bounded in time, a connection to a file cannot"},

@@ -158,6 +158,23 @@ CREATE TABLE pacht.watch (
 );
 INSERT INTO pacht.watch DEFAULT VALUES;
 
+-- Maintenance: one row for each target, with its turn and how far its sweep has got.
+CREATE TABLE pacht.sweeps (
+    target    text        PRIMARY KEY,
+    passed_at timestamptz,
+    passed_by text,
+    removed   bigint      NOT NULL DEFAULT 0,              -- in all
+    next_at   timestamptz NOT NULL DEFAULT '-infinity',    -- when the next page is due
+    whole_at  timestamptz NOT NULL DEFAULT '-infinity',    -- when the next look may begin at the start
+    looking   boolean     NOT NULL DEFAULT false,          -- a look is under way
+    whole     boolean     NOT NULL DEFAULT false,          -- and began at the start
+    cost_us   bigint      NOT NULL DEFAULT 0,              -- what it took so far
+    after_us  bigint      NOT NULL DEFAULT 0,              -- where it has got to
+    after_id  bigint      NOT NULL DEFAULT 0
+);
+INSERT INTO pacht.sweeps (target)
+VALUES ('Completed'), ('Dead'), ('Cancelled'), ('keys'), ('workers');
+
 -- One row per job: its facts, its status, its lease, its last attempt. For reading one job
 -- or a page by job_id, not for counting.
 CREATE VIEW pacht.job_status AS
