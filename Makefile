@@ -7,10 +7,10 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ARGS =
 
 .DEFAULT_GOAL = help
-.PHONY: help demo test check build fmt format vet staticcheck tidy race clean
+.PHONY: help demo test check build fmt format vet staticcheck tidy race bench bench-quick clean
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
 	while IFS='	' read -r target text; do printf '  make %-12s %s\n' "$$target" "$$text"; done
 
 demo: ## payments, killed workers, and the account at the end: nothing lost, nothing charged twice
@@ -41,6 +41,17 @@ tidy: ## does go.mod say what the code imports?
 
 race: # the tests, and no way around the race detector
 	@PACHT_RACE=must scripts/test $(ARGS)
+
+# Node.js is not needed: without it its queues are left out, and the page says so.
+NODE_PEERS = if command -v npm >/dev/null; then cd bench/node && npm install --no-package-lock --no-audit --no-fund --silent || echo "npm failed: queues of Node.js are left out"; fi
+
+bench: ## the same work through other queues too, half an hour; writes docs/benchmarks.md. ARGS="--only drain"
+	@$(NODE_PEERS)
+	cd bench && go run . run $(ARGS) && if [ -f results/latest.json ]; then go run . report; fi
+
+bench-quick: ## try the benchmark out, some minutes; writes no page
+	@$(NODE_PEERS)
+	cd bench && go run . run --quick $(ARGS)
 
 clean: ## remove what was built and fetched into this folder
 	rm -rf bin .cache

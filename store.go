@@ -19,6 +19,7 @@ import (
 type Store interface {
 	Enqueuer
 	Leaser
+	Waker
 	Expirer
 	Sweeper
 	Reader

@@ -61,7 +61,8 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, lock time.Dura
 	}
 	if err != nil {
 		if lostPrepared(err) {
-			s.unprepared.Store(true)
+			s.unprepared.Store(s.unprepared.Load() || pool == s.pool)
+			s.prober.lost()
 		}
 		s.tidy(conn, err)
 		return now, sent(err)

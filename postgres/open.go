@@ -32,6 +32,8 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if mode := poolConfig.ConnConfig.DefaultQueryExecMode; mode == pgx.QueryExecModeCacheStatement {
 		poolConfig.ConnConfig.DefaultQueryExecMode = poolerProof(poolConfig.ConnConfig)
 	}
+	p := &prober{}
+	p.watch(poolConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {
 		return nil, fmt.Errorf("open PostgreSQL: %w", err)
@@ -40,7 +42,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("open PostgreSQL at %s: %w", poolConfig.ConnConfig.Host, telling(err))
 	}
-	s, err := New(pool, cfg)
+	s, err := makeStore(pool, cfg, p)
 	if err != nil {
 		pool.Close()
 		return nil, err

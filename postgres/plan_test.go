@@ -66,6 +66,7 @@ func TestHotStatementsReadNoTableFromEndToEnd(t *testing.T) { // S062
 		"claim id": {s.sql.ClaimID, "'o', 4"},
 		"renew":    {s.sql.Renew, ids + ", " + tokens},
 		"settle":   {s.sql.Settle, ids + ", " + tokens + ", " + texts + ", ARRAY[0, 0, 0]::bigint[], ARRAY[false, false, false], ARRAY[false, false, false], ARRAY['', '', ''], ARRAY['', '', '']"},
+		"complete": {s.sql.Complete, ids + ", " + tokens},
 		"settled":  {s.sql.Settled, ids + ", " + tokens + ", " + texts + ", ARRAY['', '', ''], true"},
 		"step":     {s.sql.SetStep, "3, 1, 'a', ''"},
 	}

@@ -17,6 +17,7 @@ type queries struct {
 	Age            string `sql:"age"`
 	Attempts       string `sql:"attempts"`
 	Audit          string `sql:"audit"`
+	Backend        string `sql:"backend"`
 	Beat           string `sql:"beat"`
 	Begin          string `sql:"begin"`
 	BoundIdle      string `sql:"bound_idle"`
@@ -30,6 +31,7 @@ type queries struct {
 	Commit         string `sql:"commit"`
 	Complete       string `sql:"complete"`
 	Counts         string `sql:"counts"`
+	Due            string `sql:"due"`
 	Enqueue        string `sql:"enqueue"`
 	Expire         string `sql:"expire"`
 	Expired        string `sql:"expired"`
@@ -41,7 +43,9 @@ type queries struct {
 	Keys           string `sql:"keys"`
 	LeaseStats     string `sql:"lease_stats"`
 	Leave          string `sql:"leave"`
+	Listen         string `sql:"listen"`
 	LockJob        string `sql:"lock_job"`
+	Notify         string `sql:"notify"`
 	Now            string `sql:"now"`
 	Prune          string `sql:"prune"`
 	PruneCompleted string `sql:"prune_completed"`
@@ -53,6 +57,7 @@ type queries struct {
 	Reports        string `sql:"reports"`
 	Resolve        string `sql:"resolve"`
 	Retry          string `sql:"retry"`
+	Rise           string `sql:"rise"`
 	Rollback       string `sql:"rollback"`
 	Schema         string `sql:"schema"`
 	SchemaApplied  string `sql:"schema_applied"`
@@ -64,12 +69,14 @@ type queries struct {
 	SetStep        string `sql:"set_step"`
 	Settle         string `sql:"settle"`
 	Settled        string `sql:"settled"`
+	Sleep          string `sql:"sleep"`
 	Steps          string `sql:"steps"`
 	SweepDue       string `sql:"sweep_due"`
 	SweepKeys      string `sql:"sweep_keys"`
 	SweepStamp     string `sql:"sweep_stamp"`
 	SweepTurn      string `sql:"sweep_turn"`
 	SweepWorkers   string `sql:"sweep_workers"`
+	Unlisten       string `sql:"unlisten"`
 	Waiting        string `sql:"waiting"`
 	Watch          string `sql:"watch"`
 	WatchStamp     string `sql:"watch_stamp"`

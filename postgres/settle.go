@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -107,15 +108,19 @@ func (s *Store) settle(ctx context.Context, batch []pacht.Settlement, which []in
 // closing is the statements that close leases: one for completions that have nothing to say,
 // and one for all others. It calls done for each that was closed, with its place in the list.
 func (s *Store) closing(list []pacht.Settlement, done func(n int, status pacht.Status, late bool)) (stmts []stmt) {
-	var jobs, tokens []int64
 	var places, others []int
 	var rest []pacht.Settlement
 	for n, one := range list {
 		if one.Outcome == pacht.OutcomeCompleted && len(one.Output) == 0 && one.Error == "" {
-			jobs, tokens, places = append(jobs, int64(one.Ref.Job)), append(tokens, int64(one.Ref.Token)), append(places, n)
+			places = append(places, n)
 		} else {
 			rest, others = append(rest, one), append(others, n)
 		}
+	}
+	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(list[a].Ref.Job, list[b].Ref.Job) })
+	jobs, tokens := make([]int64, len(places)), make([]int64, len(places))
+	for i, n := range places {
+		jobs[i], tokens[i] = int64(list[n].Ref.Job), int64(list[n].Ref.Token)
 	}
 	if len(places) > 0 {
 		stmts = append(stmts, stmt{sql: s.sql.Complete, args: []any{jobs, tokens}, each: func(scan scanner) error {

@@ -37,6 +37,7 @@ type Store struct {
 	closed  atomic.Bool
 
 	schema   string
+	channel  string // of notices
 	quoted   string // schema, quoted, with its dot
 	limits   pacht.Limits
 	timeout  time.Duration
@@ -47,8 +48,10 @@ type Store struct {
 	fits     atomic.Bool // the tables have this program's version
 	// unprepared says that the caller's pool prepares statements in vain.
 	unprepared atomic.Bool
+	prober     *prober
 	floors     floors
 	pruned     sweeping.Hints
+	listens    listens
 }
 
 const (
@@ -56,14 +59,17 @@ const (
 	defaultTimeout = 30 * time.Second
 	lockTimeout    = 5 * time.Second // of acts by hand; a busy row is an answer, not a hang
 	ownConns       = 3
+	pingAfter      = 5 * time.Second // idle, before a connection is tried out
 )
 
 // New makes a store on the caller's pool, which it never closes. It opens no connection yet.
-func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
+func New(pool *pgxpool.Pool, cfg Config) (*Store, error) { return makeStore(pool, cfg, &prober{}) }
+
+func makeStore(pool *pgxpool.Pool, cfg Config, p *prober) (*Store, error) {
 	if pool == nil {
 		return nil, &pacht.InvalidError{Field: "pool", Value: "nil", Bound: "an open pool"}
 	}
-	s := &Store{pool: pool, schema: cfg.Schema, limits: cfg.Limits, timeout: cfg.StatementTimeout}
+	s := &Store{pool: pool, schema: cfg.Schema, limits: cfg.Limits, timeout: cfg.StatementTimeout, prober: p}
 	if err := s.configure(); err != nil {
 		return nil, err
 	}
@@ -92,6 +98,8 @@ func (s *Store) configure() error {
 	if s.timeout < 100*time.Millisecond || s.timeout > time.Hour {
 		return &pacht.InvalidError{Field: "statement timeout", Value: s.timeout.String(), Bound: "100ms to 1h"}
 	}
+	s.channel = channelOf(s.schema)
+	s.listens.open()
 	s.quoted = pgx.Identifier{s.schema}.Sanitize() + "."
 	conn := s.pool.Config().ConnConfig
 	s.mode = poolerProof(conn)
@@ -122,6 +130,11 @@ func (s *Store) privatePool(n int32) (*pgxpool.Pool, error) {
 	cfg := s.pool.Config()
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = n, 0, 0
 	cfg.ConnConfig.DefaultQueryExecMode = s.mode
+	s.prober.watch(cfg)
+	cfg.ConnConfig.OnNotification = nil // the caller's; with it none would come to Listen
+	if cfg.ShouldPing == nil {          // pgx pings after a second: an idle worker's looks would each cost two
+		cfg.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingAfter }
+	}
 	return pgxpool.NewWithConfig(context.Background(), cfg)
 }
 
@@ -132,6 +145,7 @@ func (s *Store) Close() error {
 		return errors.New("postgres: close of a store that New did not make")
 	}
 	s.closed.Store(true)
+	s.listens.close()
 	s.renewal.Close()
 	s.own.Close()
 	if s.opened {

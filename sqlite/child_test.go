@@ -132,9 +132,14 @@ func exit(code int) { os.Exit(code) }
 // eventually polls for a condition with a deadline.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); {
+	within(t, 20*time.Second, what, ok)
+}
+
+func within(t *testing.T, d time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(d); !ok(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not so after 20 s: %s", what)
+			t.Fatalf("still not so after %s: %s", d, what)
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -25,7 +25,7 @@ func drainRole(ctx context.Context, path string) error {
 	}
 	defer s.Close()
 	w, err := worker.New(s, worker.Config{
-		Queues: map[string]int{"default": 1000}, Poll: 50 * time.Millisecond, Watch: watch.Config{Period: 200 * time.Millisecond},
+		Queues: map[string]int{"default": 1000}, Poll: 50 * time.Millisecond, Watch: watch.Config{Period: time.Second},
 		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Handlers: []worker.Handler{worker.HandleKind("charge", worker.HandlerOptions{}, func(context.Context, *pacht.Held) error { return nil })},
 	})
@@ -66,11 +66,11 @@ func startDrains(tb testing.TB, path string, n int) []*child {
 func TestThreeProcessesThatAreKilledLoseNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pacht.db")
 	s := openStore(t, path, Config{}, true)
-	const jobs = 6000
+	const jobs = 4000
 	batch := make([]pacht.NewJob, jobs)
 	for i := range batch {
 		batch[i] = newJob(i)
-		batch[i].TTL, batch[i].MaxCrashes, batch[i].MaxAttempts = time.Second, 1000, 1000
+		batch[i].TTL, batch[i].MaxCrashes, batch[i].MaxAttempts = 3*time.Second, 1000, 1000
 	}
 	if _, err := s.Enqueue(t.Context(), batch); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestThreeProcessesThatAreKilledLoseNothing(t *testing.T) {
 	}
 	for killed, c := range startDrains(t, path, 3) {
 		at := settled()
-		eventually(t, "they work", func() bool { return settled() != at || settled() == fmt.Sprint(jobs) })
+		within(t, 2*time.Minute, "they work", func() bool { return settled() != at || settled() == fmt.Sprint(jobs) })
 		c.kill()
 		t.Logf("killed %d, %s settled", killed, settled())
 	}

@@ -21,6 +21,7 @@ func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 	if err != nil {
 		return nil, err
 	}
+	s.ears.tell(jobs, answers)
 	return answers, nil
 }
 

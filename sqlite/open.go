@@ -73,6 +73,7 @@ type Store struct {
 	pruned sweeping.Hints
 	ready  atomic.Bool // the schema was found to fit
 	closed atomic.Bool
+	ears   ears
 }
 
 var (
@@ -163,7 +164,8 @@ func (s *Store) connect() error {
 	s.read = newPool(sql.OpenDB(reading), readers)
 	s.facts = newPool(sql.OpenDB(reading), factReaders)
 
-	ctx, cancel := context.WithTimeout(context.Background(), s.lock.wait)
+	// While the file is busy it waits for lock.wait; the rest is for a slow disk.
+	ctx, cancel := context.WithTimeout(context.Background(), s.lock.wait+DefaultLockWait)
 	defer cancel()
 	if err := s.single.PingContext(ctx); err != nil {
 		return errors.Join(openError(s.path, err), s.closePools())
@@ -182,6 +184,7 @@ func (s *Store) DB() *sql.DB { return s.db }
 // waiting get an error; nothing of them was written.
 func (s *Store) Close() error {
 	s.closed.Store(true)
+	s.ears.close()
 	s.writer.close()
 	return s.closePools()
 }

@@ -87,6 +87,7 @@ type statements struct {
 	Audit          string `sql:"audit"`
 	Counts         string `sql:"counts"`
 	Waiting        string `sql:"waiting"`
+	Due            string `sql:"due"`
 	Workers        string `sql:"workers"`
 	Queue          string `sql:"queue"`
 	Queues         string `sql:"queues"`

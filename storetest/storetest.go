@@ -72,6 +72,7 @@ func Run(t *testing.T, open func(t *testing.T) Backend) {
 		{"prune", pruneCases},
 		{"sweep", sweepCases},
 		{"reader", readerCases},
+		{"wake", wakerCases},
 		{"schema", schemaCases},
 		{"model", modelCases},
 	}

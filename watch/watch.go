@@ -25,7 +25,7 @@ type Config struct {
 	// Period is the longest time between two passes: 10ms to 1h, 0 = 30s. Passes come earlier
 	// when a lease is known to end earlier.
 	Period time.Duration
-	// Poll is how often to ask whether a pass is due: 10ms to Period, 0 = 1s or Period,
+	// Poll is how often to ask whether a pass is due: 10ms to Period, 0 = 1.5s or Period,
 	// whichever is less.
 	Poll time.Duration
 	// Limit bounds the leases closed by one statement: 1 to pacht.MaxBatch, 0 = 1000.
@@ -61,7 +61,7 @@ func New(store Store, cfg Config) (*Watcher, error) {
 		cfg.Period = 30 * time.Second
 	}
 	if cfg.Poll == 0 {
-		cfg.Poll = min(time.Second, cfg.Period)
+		cfg.Poll = min(1500*time.Millisecond, cfg.Period)
 	}
 	if cfg.Limit == 0 {
 		cfg.Limit = 1000

@@ -17,36 +17,43 @@ const callTimeout = 10 * time.Second
 func (w *Worker) claimLoop(ctx context.Context, q *queue) {
 	unsure := false // a claim went unanswered: something may be held that we do not know of
 	backoff := time.Duration(0)
+	nap := w.wake.naps[q.name]
 	for {
+		over := nap.full(q)
 		room := q.room(ctx)
+		over()
 		if room == 0 {
 			break
 		}
+		if w.trouble.failing(callRenew) { // what we took now we could not keep (S012)
+			if clock.Sleep(ctx, clock.Jitter(w.cfg.Poll)) != nil {
+				break
+			}
+			continue
+		}
+		limit := min(room, pacht.MaxBatch)
 		taken, err := 0, error(nil)
-		switch {
-		case w.trouble.failing(callRenew): // what we took now we could not keep (S012)
-		case unsure:
+		if unsure {
 			if err = w.adopt(ctx, q); err == nil {
 				unsure = false
 				continue
 			}
-		default:
-			taken, err = w.claim(ctx, q, min(room, pacht.MaxBatch))
+		} else {
+			nap.sent()
+			taken, err = w.claim(ctx, q, limit)
 			unsure = err != nil
 		}
-		wait := w.cfg.Poll
-		switch {
-		case err != nil:
+		if err != nil {
 			w.trouble.met(callClaim, err)
 			backoff = min(max(2*backoff, 50*time.Millisecond), 5*time.Second)
-			wait = backoff
-		case taken > 0:
-			backoff = 0
+			if clock.Sleep(ctx, clock.Jitter(backoff)) != nil {
+				break
+			}
 			continue
-		default:
-			backoff = 0
 		}
-		if clock.Sleep(ctx, clock.Jitter(wait)) != nil {
+		backoff = 0
+		nap.claimed(taken)
+		if taken < limit && !nap.wait(ctx) {
 			break
 		}
 	}

@@ -40,8 +40,14 @@ type Config struct {
 	Grace  time.Duration
 	Unwind time.Duration
 
-	// Poll is how often an idle queue is asked for due jobs: 1ms to 1h, 0 = 1s.
+	// Poll is how often idle queues are asked for due jobs, all by one look: each Poll or up to
+	// a fifth later; 1ms to 1h, 0 = 1s. It bounds how late a job starts of which no notice told:
+	// because its time has come, or the store or a pooler brings none.
 	Poll time.Duration
+	// NoListen makes the worker find jobs by polling alone. It has no connection to listen on,
+	// and no transaction that enqueues for it sends a notice: for programs that enqueue in
+	// transactions which they then prepare (PREPARE TRANSACTION refuses those that notified).
+	NoListen bool
 	// Retry is the policy of failed jobs whose kind has none; nil = pacht.Exponential{}.
 	Retry pacht.RetryPolicy
 	// Watch configures the Stuck Watcher that runs in each worker, unless NoWatch is set,

@@ -33,6 +33,9 @@ const (
 	callBeat   call = "beat"
 	callWatch  call = "watch"
 	callSweep  call = "sweep"
+	callListen call = "listen"
+	callLook   call = "look"
+	callSleep  call = "sleep"
 )
 
 // row is a row of failures of one kind of call.

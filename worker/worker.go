@@ -40,6 +40,7 @@ type Worker struct {
 	events   *events
 	runners  runners
 	trouble  *trouble
+	wake     *waker
 	watcher  *watch.Watcher // nil: somebody else watches
 	sweeper  *sweep.Sweeper // nil: somebody else sweeps
 
@@ -69,6 +70,7 @@ func New(store pacht.Store, cfg Config) (*Worker, error) {
 	}
 	w.trouble = newTrouble(w)
 	w.settler = newSettler(w)
+	w.wake = newWaker(w)
 	w.runners.work = w.work
 	if !cfg.NoWatch {
 		if cfg.Watch.By == "" {
@@ -130,6 +132,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	for _, q := range w.queues {
 		takers.Go(func() { w.claimLoop(ctx, q) })
 	}
+	var waker sync.WaitGroup // ends with ctx too, and no grace waits for it
+	waker.Go(func() { w.wake.run(ctx) })
 
 	takers.Wait()
 	if w.trouble.fatal() == nil { // nothing that handlers still do could be stored
@@ -139,6 +143,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		h.stop(pacht.ErrStopping)
 	}
 	w.drain(w.cfg.Unwind)
+	waker.Wait()
 	return errors.Join(w.trouble.fatal(), w.unfinished())
 }
 
@@ -276,6 +281,9 @@ func (w *Worker) slots() int {
 type Status struct {
 	Held   int // leases held
 	Wedged int // of them: handlers that ignore their cancelled context
+	// Listening says that notices arrive, so that an idle queue is asked at a job's commit. If
+	// not, jobs are found by polling.
+	Listening bool
 	// Unreachable is why the database cannot be reached; nil while it can. Errors counts the
 	// failed calls since the start.
 	Unreachable error
@@ -284,7 +292,7 @@ type Status struct {
 
 // Status may be asked at any time.
 func (w *Worker) Status() Status {
-	s := Status{}
+	s := Status{Listening: w.wake.listens()}
 	s.Errors, s.Unreachable = w.trouble.state()
 	for _, h := range w.holds.list() {
 		s.Held++

@@ -22,8 +22,9 @@ with unfinished jobs is refused, and the benchmark's own rows are deleted at the
 not looked at.
 
 CPU seconds are the operating system's account of this process, and of all processes of the
-server if it runs on this machine (Linux); WAL is the whole server's. These hardly depend on
-what else the machine does; jobs per second do. What cannot be known is null in JSON.
+server if it runs on this machine (Linux); WAL is the whole server's. What else the machine does
+changes jobs per second most, CPU seconds less, WAL not at all. What cannot be known is null in
+JSON.
 
 Exits with 1 if jobs did not run exactly once, by their handlers and by the ledger.`
 
@@ -45,7 +46,7 @@ func benchCommand(g *globals) *cobra.Command {
 		benchWorkerCommand(),
 	)
 	cmd.PersistentFlags().BoolVar(&f.postgres, "postgres", false, "start a private PostgreSQL server, and remove it at the end")
-	cmd.PersistentFlags().BoolVar(&f.force, "force", false, "with --db: run beside unfinished jobs")
+	cmd.PersistentFlags().BoolVar(&f.force, "force", false, "with --db: run beside unfinished jobs; what a killed benchmark has left is deleted first")
 	return cmd
 }
 

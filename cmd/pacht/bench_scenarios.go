@@ -63,6 +63,7 @@ JSON: {jobs, p50_ms, p90_ms, p99_ms, max_ms, idle_queries_per_s, exactly_once}.`
 	flags.IntVar(&u.Jobs, "jobs", 1000, "how many jobs")
 	flags.DurationVar(&u.Every, "every", 20*time.Millisecond, "pause between two jobs")
 	flags.DurationVar(&u.Idle, "idle", 10*time.Second, "how long to count what an idle worker asks; 0 = not")
+	flags.BoolVar(&u.PollOnly, "poll-only", false, "the worker does not listen for notices (PostgreSQL)")
 	flags.DurationVar(&u.Poll, "poll", 0, "how often the worker asks by itself; 0 = its default")
 	flags.IntVar(&u.ArgsBytes, "args-bytes", 200, "bytes of JSON of each job's args")
 	return cmd

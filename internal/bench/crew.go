@@ -102,7 +102,8 @@ const stalled = 90 * time.Second
 // happened for too long.
 func await(ctx context.Context, c crew, n int64) (*float64, bool, error) {
 	var last int64
-	moved := clock.Now()
+	began := clock.Now()
+	moved := began
 	for {
 		ran, err := c.ran()
 		if err != nil {
@@ -118,10 +119,17 @@ func await(ctx context.Context, c crew, n int64) (*float64, bool, error) {
 		if moved.Elapsed() > stalled {
 			return nil, false, nil
 		}
-		if err := clock.Sleep(ctx, look); err != nil {
+		if err := clock.Sleep(ctx, pause(began.Elapsed(), ran, n)); err != nil {
 			return nil, false, err
 		}
 	}
+}
+
+// pause is until the next look: half of what the rest may take, so that looking costs nothing
+// while there is much to do, and the end is seen at once.
+func pause(elapsed time.Duration, ran, n int64) time.Duration {
+	rest := float64(elapsed) * float64(n-ran) / float64(max(ran, 1))
+	return time.Duration(min(max(rest/2, float64(look)), float64(100*time.Millisecond)))
 }
 
 // cpuSince is the CPU seconds of this process since a reading.

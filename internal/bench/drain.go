@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -115,6 +116,7 @@ func (d Drain) round(ctx context.Context, p *Place) (r DrainRound, err error) {
 			err = errors.Join(err, stop)
 		}
 	}()
+	debug.FreeOSMemory() // what the enqueue has left is not the worker's to sweep
 	m, err := p.meter(ctx)
 	if err != nil {
 		return r, err

@@ -105,19 +105,18 @@ func lastToFirst(list []SteadyInterval, of func(SteadyInterval) *float64) *float
 	return &ratio
 }
 
+// mean leaves out intervals without the figure; nil if none has it.
 func mean(list []SteadyInterval, of func(SteadyInterval) *float64) *float64 {
-	sum := 0.0
+	sum, n := 0.0, 0
 	for _, i := range list {
-		v := of(i)
-		if v == nil {
-			return nil
+		if v := of(i); v != nil {
+			sum, n = sum+*v, n+1
 		}
-		sum += *v
 	}
-	if len(list) == 0 {
+	if n == 0 {
 		return nil
 	}
-	sum /= float64(len(list))
+	sum /= float64(n)
 	return &sum
 }
 

@@ -21,6 +21,7 @@ type Pickup struct {
 	Every     time.Duration
 	Idle      time.Duration // how long to count an idle worker's transactions; 0 = not
 	Poll      time.Duration // of the worker; 0 = its default
+	PollOnly  bool          // the worker does not listen for notices
 	ArgsBytes int
 }
 
@@ -66,7 +67,7 @@ func (u Pickup) Run(ctx context.Context, p *Place) (res PickupResult, err error)
 		}
 		ran.ran(job.Args.N)
 		return nil
-	}, func(cfg *worker.Config) { cfg.Poll = u.Poll })
+	}, func(cfg *worker.Config) { cfg.Poll, cfg.NoListen = u.Poll, u.PollOnly })
 	if err != nil {
 		return res, err
 	}
@@ -82,6 +83,10 @@ func (u Pickup) Run(ctx context.Context, p *Place) (res PickupResult, err error)
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
+	listens, err := u.listening(ctx, p, w)
+	if err != nil {
+		return res, err
+	}
 	client := pacht.NewClient(p.store)
 	for n := range u.Jobs {
 		if _, err := client.Enqueue(ctx, sized(n, u.ArgsBytes), pacht.Queue(queue)); err != nil {
@@ -115,21 +120,41 @@ func (u Pickup) Run(ctx context.Context, p *Place) (res PickupResult, err error)
 	res.ExactlyOnce = res.why == ""
 	res.P50, res.P90 = ms(quantile(latencies, 0.5)), ms(quantile(latencies, 0.9))
 	res.P99, res.Max = ms(quantile(latencies, 0.99)), ms(quantile(latencies, 1))
-	poll := "the default poll interval"
-	if u.Poll != 0 {
-		poll = "poll every " + u.Poll.String()
+	how := "woken by notices"
+	if !listens {
+		how = "polling alone"
 	}
-	res.facts, err = p.facts(ctx, fmt.Sprintf("one job every %s, args %d bytes, 1 process, %s", u.Every, u.ArgsBytes, poll))
+	if u.Poll != 0 {
+		how += ", poll every " + u.Poll.String()
+	}
+	res.facts, err = p.facts(ctx, fmt.Sprintf("one job every %s, args %d bytes, 1 process, %s", u.Every, u.ArgsBytes, how))
 	return res, err
 }
 
-// idle counts the transactions of the database while the worker has nothing to do. Sessions
-// report with a delay of a second, so the first ones are not looked at.
+// listening waits until notices have proven to reach the worker, and says whether they do: not
+// behind every pooler, and not on SQLite.
+func (u Pickup) listening(ctx context.Context, p *Place, w *worker.Worker) (bool, error) {
+	if u.PollOnly || !p.onPostgres() {
+		return false, nil
+	}
+	for since := clock.Now(); !w.Status().Listening; {
+		if since.Elapsed() > 10*time.Second {
+			return false, nil
+		}
+		if err := clock.Sleep(ctx, look); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// idle counts the transactions of the database while the worker has nothing to do. A session
+// that has become idle may report its last ones ten seconds later, so that is waited for.
 func (u Pickup) idle(ctx context.Context, p *Place) (*float64, error) {
 	if u.Idle == 0 || !p.onPostgres() {
 		return nil, nil
 	}
-	if err := clock.Sleep(ctx, 2*time.Second); err != nil {
+	if err := clock.Sleep(ctx, min(12*time.Second, u.Idle+u.Idle/5)); err != nil {
 		return nil, err
 	}
 	var before, after int64

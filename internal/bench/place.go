@@ -36,7 +36,8 @@ type Where struct {
 	// SQLite file, or with Postgres a private server.
 	URL      string
 	Postgres bool
-	// Force runs beside unfinished jobs in the user's database.
+	// Force runs beside unfinished jobs in the user's database, and first deletes what a
+	// benchmark that was killed has left there.
 	Force bool
 	// Connections is the size of the store's pool on PostgreSQL; 0 = the driver's default.
 	Connections int
@@ -168,7 +169,7 @@ func (p *Place) look(ctx context.Context) error {
 }
 
 // admit refuses a database in use, and remembers what was there before us.
-func (p *Place) admit(ctx context.Context) error {
+func (p *Place) admit(ctx context.Context) (err error) {
 	if p.where.URL == "" {
 		return nil
 	}
@@ -182,10 +183,13 @@ func (p *Place) admit(ctx context.Context) error {
 			Bound: "a database without work: a benchmark must not slow it down. Leave --db out to measure on a fresh one, or say --force",
 		}
 	}
-	if err := p.tables.row(ctx, p.sql.Newest, nil, &p.base); err != nil {
-		return fmt.Errorf("look for the newest job: %w", err)
+	if p.where.Force { // a benchmark that was killed has left rows that would be taken for ours
+		if err := p.forget(ctx); err != nil {
+			return err
+		}
 	}
-	return nil
+	p.base, err = p.newest(ctx)
+	return err
 }
 
 // Close removes what is ours: the server, the file, or our rows in the user's database.

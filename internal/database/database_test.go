@@ -37,6 +37,19 @@ func TestURLsNameAFileOrAServer(t *testing.T) {
 	}
 }
 
+func TestLocationHasTheDefaultsOfTheStores(t *testing.T) {
+	for in, want := range map[string]Location{
+		"sqlite:p.db":                            {File: "p.db", Prefix: "pacht_"},
+		"sqlite:p.db?prefix=q_":                  {File: "p.db", Prefix: "q_"},
+		"postgres://ann:pw@h/db":                 {URL: "postgres://ann:pw@h/db", Schema: "pacht"},
+		"postgres://h/db?schema=s&sslmode=allow": {URL: "postgres://h/db?sslmode=allow", Schema: "s"},
+	} {
+		if got, err := Locate(in); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", in, got, err, want)
+		}
+	}
+}
+
 func TestOtherURLsAreRefusedNamingTheFormsAndNoPassword(t *testing.T) {
 	for _, in := range []string{
 		"", "pacht.db", "sqlite:", "sqlite::memory:", "sqlite://host/p.db", "sqlite:p.db?mode=ro", "sqlite:a\x00b",

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -67,7 +68,11 @@ func (s *Server) init(ctx context.Context) error {
 		return err
 	}
 	cmd := s.command(ctx, "initdb", "-N", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D", data)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("pgserver: initdb in %s: %w: may the user that the server runs as enter %s and run it?", s.bin.dir, err, s.dir)
+	}
+	if err != nil {
 		return fmt.Errorf("pgserver: initdb in %s: %w\n%s", s.bin.dir, err, out)
 	}
 	return nil

@@ -121,6 +121,16 @@ BEGIN
     SELECT j.job_id, j.run_at, j.max_attempts, j.max_crashes, j.ttl_ms, j.priority, j.crash_policy, j.queue, j.kind
     FROM pacht.jobs AS j
     WHERE j.job_id = new_id;
+    -- Goes out at the commit, and only if somebody sleeps: transactions that notify commit one
+    -- after the other. A full queue of notices would make the commit fail.
+    IF enqueue.run_at IS NULL OR enqueue.run_at <= statement_timestamp() THEN
+        PERFORM pg_notify(s.channel, s.queue)
+        FROM pacht.sleepers AS s
+        WHERE s.queue = enqueue.queue
+            AND s.until > statement_timestamp()
+            AND pg_notification_queue_usage() < 0.5
+        LIMIT 1;
+    END IF;
     RETURN new_id;
 END
 $pacht_enqueue$;

@@ -29,6 +29,9 @@ workers AS (
 sweeps AS (
     UPDATE pacht.sweeps SET passed_at = passed_at - d, next_at = next_at - d, whole_at = whole_at - d FROM by
 ),
+sleepers AS (
+    UPDATE pacht.sleepers SET until = until - d FROM by
+),
 audit AS (
     UPDATE pacht.audit SET at = at - d FROM by
 )

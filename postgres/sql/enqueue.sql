@@ -2,7 +2,10 @@
 -- in order, so that two batches cannot deadlock over them (R11). What an enqueue did not say
 -- comes from its queue's settings, else from the defaults, and is fixed here (R6). Times are
 -- the database's. A job that was not stored has no id: its key is taken (see keys.sql), or
--- its time is beyond the horizon.
+-- its time is beyond the horizon. Where a job is due now and somebody sleeps on its queue, the
+-- commit tells it, once for each queue; where nobody sleeps that is one look, because
+-- transactions that notify commit one after the other. Nor is anybody told while the server's
+-- queue of notices is half full, since a full one would make the commit fail.
 -- $1 kinds, $2 args, $3 metadata, $4 queues, $5 priorities, $6 run_at in microseconds since
 -- 1970 (0 = now), $7 delays in microseconds, $8 max_attempts, $9 max_crashes, $10 ttl_ms,
 -- $11 crash_policies (0 and '' = not said), $12 keys ('' = none), $13 scopes,
@@ -92,6 +95,22 @@ who AS (
     SELECT s.job_id, s.run_at, s.max_attempts, s.max_crashes, s.ttl_ms, s.priority, s.crash_policy, s.queue, s.kind
     FROM stored AS s
     ORDER BY s.job_id
+),
+woken AS MATERIALIZED (
+    SELECT pg_notify(k.channel, k.queue)::text AS told
+    FROM (
+        SELECT DISTINCT s.queue
+        FROM stored AS s
+        WHERE s.run_at <= statement_timestamp()
+    ) AS d
+    CROSS JOIN LATERAL (
+        SELECT k.channel, k.queue
+        FROM pacht.sleepers AS k
+        WHERE k.queue = d.queue
+            AND k.until > statement_timestamp()
+        LIMIT 1
+    ) AS k
+    WHERE pg_notification_queue_usage() < 0.5
 )
 SELECT
     a.place,
@@ -99,4 +118,5 @@ SELECT
     a.run_at > statement_timestamp() + $20::bigint * interval '1 microsecond'
 FROM asked AS a
 LEFT JOIN stored AS s ON s.place = a.place
+WHERE (SELECT count(w.told) FROM woken AS w) >= 0  -- always so: without it nobody would be told
 ORDER BY a.place;

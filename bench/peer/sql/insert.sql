@@ -1,0 +1,3 @@
+-- One job.
+INSERT INTO floor_jobs (args)
+VALUES ($1);

@@ -1,0 +1,2 @@
+-- Answers the process of the server that serves this session.
+SELECT pg_backend_pid();
