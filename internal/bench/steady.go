@@ -221,15 +221,34 @@ func (r *steadyRun) probe(ctx context.Context) error {
 	if len(settle) == 0 {
 		return nil
 	}
-	answers, err := r.p.store.Settle(ctx, settle)
-	for _, a := range answers {
-		err = errors.Join(err, a.Err)
-	}
-	if err != nil {
+	if err := r.complete(ctx, settle); err != nil {
 		return fmt.Errorf("complete what the probe has claimed: %w", err)
 	}
 	for _, j := range claims.Jobs {
 		r.finished(j)
+	}
+	return nil
+}
+
+// complete asks again for rows that somebody has locked at the moment, as workers do.
+func (r *steadyRun) complete(ctx context.Context, settle []pacht.Settlement) error {
+	for ; len(settle) > 0; _ = clock.Sleep(ctx, time.Millisecond) {
+		answers, err := r.p.store.Settle(ctx, settle)
+		if err != nil {
+			return err
+		}
+		var busy []pacht.Settlement
+		for i, a := range answers {
+			if errors.Is(a.Err, pacht.ErrBusy) {
+				busy = append(busy, settle[i])
+			} else {
+				err = errors.Join(err, a.Err)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		settle = busy
 	}
 	return nil
 }
