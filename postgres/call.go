@@ -27,6 +27,16 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, lock time.Dura
 	if pool == s.pool && s.unprepared.Load() {
 		return s.serial(ctx, pool, lock, stmts)
 	}
+	conn, ctx, release, err := s.acquire(ctx, pool)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer release()
+	return s.transactOn(ctx, conn, pool, lock, stmts...)
+}
+
+// transactOn is transact on a connection that was taken from a pool.
+func (s *Store) transactOn(ctx context.Context, conn *pgxpool.Conn, pool *pgxpool.Pool, lock time.Duration, stmts ...stmt) (time.Time, error) {
 	var now time.Time
 	var ignored string
 	all := append([]stmt{
@@ -38,14 +48,10 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, lock time.Dura
 	for _, st := range all {
 		batch.Queue(st.sql, st.args...)
 	}
-	conn, ctx, release, err := s.acquire(ctx, pool)
-	if err != nil {
-		return now, err
-	}
-	defer release()
 	if err := s.ready(ctx, conn); err != nil {
 		return now, err
 	}
+	var err error
 	results := conn.SendBatch(ctx, &batch)
 	for _, st := range all {
 		var rows pgx.Rows

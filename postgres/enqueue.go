@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,6 +31,15 @@ func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 	for _, i := range todo {
 		keyed = keyed && jobs[i].Key != ""
 		keys = keys || jobs[i].Key != ""
+	}
+	if len(jobs) == 1 && !keys && !s.unprepared.Load() {
+		answer, err := s.enqueueGrouped(ctx, jobs[0])
+		switch {
+		case err == nil:
+			return []pacht.Enqueued{answer}, nil
+		case !errors.Is(err, errAlone):
+			return nil, err
+		}
 	}
 	fast := len(todo) == 1 || (!keys && fits(jobs, todo))
 	err := s.again(ctx, keyed, fmt.Sprintf("enqueue %d jobs", len(todo)), func() error {

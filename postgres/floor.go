@@ -21,9 +21,6 @@ import (
 const (
 	lookEvery = time.Second
 	lookShare = 50
-	// A look from the start that is quicker than this needs no hint, and then claims keep to
-	// the order of the queue exactly.
-	lookIsSlow = 10 * time.Millisecond
 )
 
 // floors holds the floor of each queue and set of kinds.
@@ -56,7 +53,7 @@ func (f *floors) start(req pacht.ClaimRequest) (key floorKey, from [pacht.MaxPri
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fl := f.by[key]
-	if fl == nil || fl.took < lookIsSlow || fl.looked.Elapsed() > max(lookEvery, lookShare*fl.took) {
+	if fl == nil || fl.looked.Elapsed() > max(lookEvery, lookShare*fl.took) {
 		return key, fromBottom(), true
 	}
 	return key, fl.pairs, false

@@ -7,12 +7,11 @@ import (
 	"github.com/pacht-queue/pacht/internal/clock"
 )
 
-// floorAt makes the store believe that looks from the start are slow and that it has got to
+// floorAt makes the store believe that its claims have got to
 // this job.
 func floorAt(s *Store, j pacht.JobInfo) {
 	key, _, _ := s.floors.start(request("owner", 1))
 	s.floors.learn(key, clock.Now(), true, false, []pacht.JobInfo{j})
-	s.floors.by[key].took = 2 * lookIsSlow
 }
 
 func claimIDs(t *testing.T, s *Store, limit int) []pacht.ID {

@@ -51,6 +51,7 @@ type Store struct {
 	prober     *prober
 	floors     floors
 	pruned     sweeping.Hints
+	group      group
 	listens    listens
 }
 
@@ -100,6 +101,7 @@ func (s *Store) configure() error {
 	}
 	s.channel = channelOf(s.schema)
 	s.listens.open()
+	s.group.ctx, s.group.end = context.WithCancel(context.Background())
 	s.quoted = pgx.Identifier{s.schema}.Sanitize() + "."
 	conn := s.pool.Config().ConnConfig
 	s.mode = poolerProof(conn)
@@ -146,6 +148,7 @@ func (s *Store) Close() error {
 	}
 	s.closed.Store(true)
 	s.listens.close()
+	s.group.close()
 	s.renewal.Close()
 	s.own.Close()
 	if s.opened {

@@ -24,7 +24,8 @@ var roles = map[string]func(ctx context.Context, path string) error{
 	"migrate":       migrateRole,
 	"half migrated": halfMigratedRole,
 	"hold the lock": holdRole,
-	"drain":         drainRole,
+	"drain":         func(ctx context.Context, path string) error { return drain(ctx, path, 1000) },
+	"work":          func(ctx context.Context, path string) error { return drain(ctx, path, 50) },
 }
 
 // childProcess runs the role that this process was started for, if there is one.

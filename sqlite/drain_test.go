@@ -16,16 +16,16 @@ import (
 	"github.com/pacht-queue/pacht/worker"
 )
 
-// drainRole is a process whose worker has 1,000 slots and a handler that does nothing. It ends
+// drain is a process whose worker has so many slots and a handler that does nothing. It ends
 // when no job is unfinished.
-func drainRole(ctx context.Context, path string) error {
+func drain(ctx context.Context, path string, slots int) error {
 	s, err := Open(path, Config{})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	w, err := worker.New(s, worker.Config{
-		Queues: map[string]int{"default": 1000}, Poll: 50 * time.Millisecond, Watch: watch.Config{Period: time.Second},
+		Queues: map[string]int{"default": slots}, Poll: 50 * time.Millisecond, Watch: watch.Config{Period: time.Second},
 		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Handlers: []worker.Handler{worker.HandleKind("charge", worker.HandlerOptions{}, func(context.Context, *pacht.Held) error { return nil })},
 	})
@@ -49,11 +49,11 @@ func drainRole(ctx context.Context, path string) error {
 	}
 }
 
-// startDrains starts processes that drain, and lets them go on when all are ready.
-func startDrains(tb testing.TB, path string, n int) []*child {
+// startThree starts processes in a role, and lets them go on when all are ready.
+func startThree(tb testing.TB, role, path string) []*child {
 	var children []*child
-	for range n {
-		children = append(children, startChild(tb, "drain", path))
+	for range 3 {
+		children = append(children, startChild(tb, role, path))
 	}
 	for _, c := range children {
 		c.goOn(tb)
@@ -66,7 +66,7 @@ func startDrains(tb testing.TB, path string, n int) []*child {
 func TestThreeProcessesThatAreKilledLoseNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pacht.db")
 	s := openStore(t, path, Config{}, true)
-	const jobs = 4000
+	const jobs = 1000
 	batch := make([]pacht.NewJob, jobs)
 	for i := range batch {
 		batch[i] = newJob(i)
@@ -82,13 +82,13 @@ func TestThreeProcessesThatAreKilledLoseNothing(t *testing.T) {
 		}
 		return n[0][0]
 	}
-	for killed, c := range startDrains(t, path, 3) {
+	for killed, c := range startThree(t, "work", path) {
 		at := settled()
 		within(t, 2*time.Minute, "they work", func() bool { return settled() != at || settled() == fmt.Sprint(jobs) })
-		c.kill()
-		t.Logf("killed %d, %s settled", killed, settled())
+		said := c.kill()
+		t.Logf("killed %d, %s settled %s", killed, settled(), said)
 	}
-	for _, c := range startDrains(t, path, 3) {
+	for _, c := range startThree(t, "work", path) {
 		if err := c.Wait(); err != nil {
 			t.Errorf("child: %v: %s", err, c.stderr.String())
 		}
@@ -114,7 +114,7 @@ func BenchmarkDrainBy3(b *testing.B) {
 	fill(b, s, b.N)
 	b.ResetTimer()
 	var used time.Duration
-	for _, c := range startDrains(b, path, 3) {
+	for _, c := range startThree(b, "drain", path) {
 		if err := c.Wait(); err != nil {
 			b.Errorf("child: %v: %s", err, c.stderr.String())
 		}

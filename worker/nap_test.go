@@ -216,6 +216,9 @@ func TestListeningThatEndsRaisesAll(t *testing.T) {
 		if lie, rise, _ := k.todo(); fmt.Sprint(lie, rise) != "[] [a]" {
 			t.Errorf("it lies on %v, rises from %v", lie, rise)
 		}
+		if n.down || k.wanted(n) {
+			t.Error("it sleeps where no notice arrives")
+		}
 		time.Sleep(time.Minute)
 		if got := times(at); len(got) != 0 {
 			t.Errorf("claims at %v", got)

@@ -95,22 +95,6 @@ who AS (
     SELECT s.job_id, s.run_at, s.max_attempts, s.max_crashes, s.ttl_ms, s.priority, s.crash_policy, s.queue, s.kind
     FROM stored AS s
     ORDER BY s.job_id
-),
-woken AS MATERIALIZED (
-    SELECT pg_notify(k.channel, k.queue)::text AS told
-    FROM (
-        SELECT DISTINCT s.queue
-        FROM stored AS s
-        WHERE s.run_at <= statement_timestamp()
-    ) AS d
-    CROSS JOIN LATERAL (
-        SELECT k.channel, k.queue
-        FROM pacht.sleepers AS k
-        WHERE k.queue = d.queue
-            AND k.until > statement_timestamp()
-        LIMIT 1
-    ) AS k
-    WHERE pg_notification_queue_usage() < 0.5
 )
 SELECT
     a.place,
@@ -118,5 +102,11 @@ SELECT
     a.run_at > statement_timestamp() + $20::bigint * interval '1 microsecond'
 FROM asked AS a
 LEFT JOIN stored AS s ON s.place = a.place
-WHERE (SELECT count(w.told) FROM woken AS w) >= 0  -- always so: without it nobody would be told
+WHERE (
+    SELECT count(pg_notify(k.channel, k.queue)::text)  -- equal notices of a transaction are one
+    FROM pacht.sleepers AS k
+    WHERE k.queue = ANY (ARRAY(SELECT s.queue FROM stored AS s WHERE s.run_at <= statement_timestamp()))
+        AND k.until > statement_timestamp()
+        AND pg_notification_queue_usage() < 0.5
+) >= 0  -- always so
 ORDER BY a.place;
