@@ -15,7 +15,7 @@ WITH sure AS MATERIALIZED (
     WHERE j.job_id = ANY ($1::bigint[])
         AND a.next_status = $2::text
         AND a.ended_at <= statement_timestamp() - $3::bigint * interval '1 microsecond'
-        AND NOT EXISTS (SELECT 1 FROM pacht.leases AS l WHERE l.job_id = j.job_id)
+        AND (SELECT true FROM pacht.leases AS l WHERE l.job_id = j.job_id) IS NOT TRUE
 ),
 history AS (
     DELETE FROM pacht.attempts AS a
