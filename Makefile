@@ -4,10 +4,14 @@
 # The one place that names its version.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
+# What a job may cost in "make regress": half as much again as a quiet machine of two cores needs,
+# because neighbours on a core cost seconds too. Bytes cost the same everywhere.
+BOUNDS = --max-cpu-s-per-100k 9 --max-client-cpu-s-per-100k 4 --max-wal-bytes-per-job 570
+
 ARGS =
 
 .DEFAULT_GOAL = help
-.PHONY: help demo test check build fmt format vet staticcheck tidy race bench bench-quick clean
+.PHONY: help demo test check regress build fmt format vet staticcheck tidy race bench bench-quick clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
@@ -30,8 +34,12 @@ fmt: ## format all Go files
 format: ## are all Go files formatted?
 	@files=$$(gofmt -l -s .) && if [ -n "$$files" ]; then echo "not formatted, run make fmt:"; echo "$$files"; exit 1; fi
 
-vet: ## go vet
+vet: ## go vet, also of the benchmark against other queues, which is a module of its own
 	go vet ./...
+	cd bench && go vet ./...
+
+regress: ## what a job costs: CPU seconds and WAL bytes of a short drain, against their bounds
+	go run ./cmd/pacht bench drain --postgres --jobs 50000 --rounds 3 $(BOUNDS)
 
 staticcheck: ## staticcheck, built on first use
 	go run $(STATICCHECK) ./...

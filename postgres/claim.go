@@ -45,7 +45,7 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 	err := s.again(ctx, false, "claim from queue "+req.Queue, func() error {
 		began = clock.Now()
 		var err error
-		claims, err = s.claim(ctx, s.sql.Claim, args)
+		claims, err = s.claimInTurn(ctx, req, args)
 		return err
 	})
 	if err != nil {
@@ -53,6 +53,27 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 	}
 	s.floors.learn(key, began, full, len(claims.Jobs) < req.Limit, claims.Jobs)
 	return claims, nil
+}
+
+// Large claims of a queue go one after the other: see gate.sql. Small ones are over sooner than
+// a turn would be. If the turn does not come in gateTimeout, because who has it is stuck, claims
+// go without turns for gateRest.
+const (
+	gateFrom    = 50
+	gateTimeout = 2 * time.Second
+	gateRest    = time.Minute
+)
+
+func (s *Store) claimInTurn(ctx context.Context, req pacht.ClaimRequest, args []any) (pacht.Claims, error) {
+	if req.Limit >= gateFrom && clock.Now().Time().UnixNano() > s.gateless.Load() {
+		gate := stmt{sql: s.sql.Gate, args: []any{s.schema + " " + req.Queue}}
+		claims, err := s.claim(ctx, gateTimeout, req.Limit, gate, stmt{sql: s.sql.Claim, args: args})
+		if code(err) != "55P03" { // lock_not_available
+			return claims, err
+		}
+		s.gateless.Store(clock.Now().Time().Add(gateRest).UnixNano())
+	}
+	return s.claim(ctx, lockTimeout, req.Limit, stmt{sql: s.sql.Claim, args: args})
 }
 
 // ClaimID implements pacht.Leaser.
@@ -63,7 +84,7 @@ func (s *Store) ClaimID(ctx context.Context, owner string, id pacht.ID) (pacht.J
 	var claims pacht.Claims
 	err := s.again(ctx, false, "claim job "+id.String(), func() error {
 		var err error
-		claims, err = s.claim(ctx, s.sql.ClaimID, []any{owner, int64(id)})
+		claims, err = s.claim(ctx, lockTimeout, 1, stmt{sql: s.sql.ClaimID, args: []any{owner, int64(id)}})
 		return err
 	})
 	if err != nil || len(claims.Jobs) == 0 {
@@ -80,20 +101,25 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 	var claims pacht.Claims
 	err := s.again(ctx, true, "held by "+owner, func() error {
 		var err error
-		claims, err = s.claim(ctx, s.sql.HeldBy, []any{owner})
+		claims, err = s.claim(ctx, lockTimeout, 1, stmt{sql: s.sql.HeldBy, args: []any{owner}})
 		return err
 	})
 	return claims, err
 }
 
-func (s *Store) claim(ctx context.Context, sql string, args []any) (pacht.Claims, error) {
+// claim runs statements of which the last answers with held jobs, about so many at most.
+func (s *Store) claim(ctx context.Context, lock time.Duration, most int, stmts ...stmt) (pacht.Claims, error) {
 	var claims pacht.Claims
 	reader := newJobReader()
-	now, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: sql, args: args, each: func(scan scanner) error {
+	stmts[len(stmts)-1].each = func(scan scanner) error {
 		job, err := reader.read(scan)
+		if claims.Jobs == nil {
+			claims.Jobs = make([]pacht.JobInfo, 0, min(most, 512))
+		}
 		claims.Jobs = append(claims.Jobs, job)
 		return err
-	}})
+	}
+	now, err := s.transact(ctx, s.own, lock, stmts...)
 	// The rows' own clock is the statement's, a moment after that of the bounds.
 	claims.Now = now
 	for _, j := range claims.Jobs {

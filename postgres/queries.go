@@ -35,6 +35,7 @@ type queries struct {
 	Enqueue        string `sql:"enqueue"`
 	Expire         string `sql:"expire"`
 	Expired        string `sql:"expired"`
+	Gate           string `sql:"gate"`
 	HeldBy         string `sql:"held_by"`
 	Job            string `sql:"job"`
 	JobsAny        string `sql:"jobs_any"`

@@ -26,8 +26,8 @@ func (s *Store) Settle(ctx context.Context, batch []pacht.Settlement) ([]pacht.S
 	}
 	// The same lease twice in one batch: the second is answered after the first.
 	for len(todo) > 0 {
-		var now, later []int
-		seen := map[pacht.Ref]bool{}
+		now, later := make([]int, 0, len(todo)), []int(nil)
+		seen := make(map[pacht.Ref]bool, len(todo))
 		for _, i := range todo {
 			if ref := batch[i].Ref; seen[ref] {
 				later = append(later, i)

@@ -50,6 +50,7 @@ type Store struct {
 	unprepared atomic.Bool
 	prober     *prober
 	floors     floors
+	gateless   atomic.Int64 // claims go without turns until then, in nanoseconds since 1970
 	pruned     sweeping.Hints
 	group      group
 	listens    listens

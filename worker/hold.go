@@ -49,7 +49,8 @@ func margin(ttl time.Duration) time.Duration { return min(ttl/10, 2*time.Second)
 func newHold(w *Worker, q *queue, job pacht.JobInfo, sent clock.Instant, now time.Time) *hold {
 	h := &hold{w: w, q: q, job: job, claimed: sent, from: sent, asked: sent, until: job.LeaseUntil}
 	h.left = job.LeaseUntil.Sub(now)
-	h.ctx, h.cancel = context.WithCancelCause(w.base)
+	// The worker stops each hold itself, so none has to be registered with the base context.
+	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(w.base))
 	return h
 }
 

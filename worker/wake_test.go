@@ -342,7 +342,9 @@ func TestIdleProcessCostsTwoTransactionsASecond(t *testing.T) {
 			const span = 15 * time.Second
 			pass(span)
 			n := commits() - before
-			if most := int(2 * span / time.Second); n-asked > most {
+			// Each of the look, the watcher and the beat may fall once more into the span than its
+			// rate says; and this pool pings before it asks.
+			if most := int(2*span/time.Second) + 4; n-asked > most {
 				t.Errorf("%d transactions in %s, want %d at most", n-asked, span, most)
 			}
 			t.Logf("%d transactions in %s", n-asked, span)

@@ -20,6 +20,7 @@ var oneStoreOnly = []alone{
 	{"postgres", "age", wholeVerb},
 	{"postgres", "cancel", wholeVerb},
 	{"postgres", "complete", "the common settle with less to carry; SQLite settles row by row anyhow"},
+	{"postgres", "gate", "a file has one writer at a time as it is"},
 	{"postgres", "keys", wholeVerb},
 	{"postgres", "release", wholeVerb},
 	{"postgres", "resolve", wholeVerb},

@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+)
+
+// Claims at once would lock for a moment what the others have just taken, and their settles
+// would find it busy. Large ones go one after the other.
+func TestLargeClaimsAtOnceLeaveNothingBusy(t *testing.T) { // R12
+	s, _ := newStore(t)
+	const claimers, each = 6, 400
+	enqueue(t, s, claimers*each)
+	done := make(chan error, claimers)
+	for range claimers {
+		go func() {
+			done <- func() error {
+				other, err := New(s.pool, Config{})
+				if err != nil {
+					return err
+				}
+				defer other.Close()
+				for {
+					got, err := other.Claim(context.Background(), request("owner", 100))
+					if err != nil || len(got.Jobs) == 0 {
+						return err
+					}
+					answers, err := other.Settle(context.Background(), settlements(got.Jobs, pacht.OutcomeCompleted))
+					if err != nil {
+						return err
+					}
+					for _, a := range answers {
+						if a.Err != nil {
+							return a.Err
+						}
+					}
+				}
+			}()
+		}()
+	}
+	for range claimers {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Whoever has the turn and does not end keeps nobody from claiming, and is waited for once.
+func TestClaimsGoOnWithoutTurnsIfOneIsStuck(t *testing.T) {
+	s, pool := newStore(t)
+	enqueue(t, s, 200)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), s.sql.Gate, s.schema+" default"); err != nil {
+		t.Fatal(err)
+	}
+	from := time.Now()
+	first := claim(t, s, 100)
+	waited := time.Since(from)
+	if len(first) != 100 || waited < gateTimeout {
+		t.Errorf("%d jobs after %s: nobody waited for the turn", len(first), waited)
+	}
+	from = time.Now()
+	if second := claim(t, s, 100); len(second) != 100 || time.Since(from) >= gateTimeout {
+		t.Errorf("%d jobs after %s: the turn was waited for again", len(second), time.Since(from))
+	}
+}

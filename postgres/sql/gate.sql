@@ -1,0 +1,6 @@
+-- Waits until no other claim of this queue is on its way, for as long as lock_timeout allows, and
+-- keeps others waiting until this transaction ends. Nothing depends on it but speed: of two
+-- claims at once the second walks over all that the first has locked, and locks for a moment
+-- what the first has just taken, so that a settle finds it busy.
+-- $1 schema and queue
+SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0));
