@@ -21,6 +21,7 @@ type queries struct {
 	Beat           string `sql:"beat"`
 	Begin          string `sql:"begin"`
 	BoundIdle      string `sql:"bound_idle"`
+	BoundSweep     string `sql:"bound_sweep"`
 	Bounds         string `sql:"bounds"`
 	Break          string `sql:"break"`
 	BreakAround    string `sql:"break_around"`

@@ -44,7 +44,7 @@ func (s *Store) sweepPage(ctx context.Context, req pacht.SweepRequest, visit int
 	err := s.again(ctx, false, "sweep "+string(req.Target), func() error {
 		_, err := s.interactive(ctx, s.own, lockTimeout, func(on session) error {
 			swept = pacht.Swept{}
-			if err := on.query(ctx, s.sql.BoundIdle, []any{sweepIdle.Milliseconds()}, nil); err != nil {
+			if err := on.query(ctx, s.sql.BoundSweep, []any{milliseconds(sweepIdle)}, nil); err != nil {
 				return err
 			}
 			var state sweeping.State

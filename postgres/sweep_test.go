@@ -48,13 +48,14 @@ func TestSweepsReadNoTableFromEndToEnd(t *testing.T) { // S062
 	for name, each := range map[string]struct{ sql, args, uses string }{
 		"completed":   {s.sql.PruneCompleted, "500, 100, 0, 100", `jobs_pkey`},
 		"ended badly": {s.sql.PruneBadly, "'Dead', 0, 0, 100, 0, 100", "attempts_ended_badly"},
+		"delete":      {s.sql.Prune, "ARRAY[1, 2, 3], 'Completed', 0", "attempts_pkey on attempts a_2"},
 		"keys":        {s.sql.SweepKeys, `0, 10, 0, 100, '"pacht"."keys"'`, "Tid Range Scan on keys"},
 	} {
 		conn, err := pool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; PREPARE p AS "+each.sql); err != nil {
+		if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; PREPARE p AS "+each.sql); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := conn.Query(t.Context(), "EXPLAIN EXECUTE p ("+each.args+")")
