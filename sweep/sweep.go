@@ -116,8 +116,9 @@ func New(store pacht.Sweeper, cfg Config) (*Sweeper, error) {
 func (s *Sweeper) Run(ctx context.Context) error {
 	failing := false
 	for {
-		// Processes that were started together should not ask in step.
-		if clock.Sleep(ctx, clock.Jitter(s.cfg.Period)) != nil {
+		// Asked twice in a period, a look that is due is at most half a period late; and processes
+		// that were started together should not ask in step.
+		if clock.Sleep(ctx, clock.Jitter(s.cfg.Period/2)) != nil {
 			return nil
 		}
 		switch err := s.Round(ctx); {
