@@ -21,6 +21,7 @@ type Store interface {
 	Leaser
 	Waker
 	Expirer
+	Sweeper
 	Reader
 	Operator
 	Checker

@@ -21,6 +21,7 @@ type queries struct {
 	Beat           string `sql:"beat"`
 	Begin          string `sql:"begin"`
 	BoundIdle      string `sql:"bound_idle"`
+	BoundSweep     string `sql:"bound_sweep"`
 	Bounds         string `sql:"bounds"`
 	Break          string `sql:"break"`
 	BreakAround    string `sql:"break_around"`
@@ -49,7 +50,8 @@ type queries struct {
 	Notify         string `sql:"notify"`
 	Now            string `sql:"now"`
 	Prune          string `sql:"prune"`
-	PruneFind      string `sql:"prune_find"`
+	PruneCompleted string `sql:"prune_completed"`
+	PruneBadly     string `sql:"prune_ended_badly"`
 	PruneKeys      string `sql:"prune_keys"`
 	Queues         string `sql:"queues"`
 	Release        string `sql:"release"`
@@ -71,6 +73,11 @@ type queries struct {
 	Settled        string `sql:"settled"`
 	Sleep          string `sql:"sleep"`
 	Steps          string `sql:"steps"`
+	SweepDue       string `sql:"sweep_due"`
+	SweepKeys      string `sql:"sweep_keys"`
+	SweepStamp     string `sql:"sweep_stamp"`
+	SweepTurn      string `sql:"sweep_turn"`
+	SweepWorkers   string `sql:"sweep_workers"`
 	Unlisten       string `sql:"unlisten"`
 	Waiting        string `sql:"waiting"`
 	Watch          string `sql:"watch"`

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/migration"
+	"github.com/pacht-queue/pacht/internal/sweeping"
 )
 
 // Config is how a Store works. The zero value is good.
@@ -50,6 +51,7 @@ type Store struct {
 	prober     *prober
 	floors     floors
 	gateless   atomic.Int64 // claims go without turns until then, in nanoseconds since 1970
+	pruned     sweeping.Hints
 	group      group
 	listens    listens
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/migration"
 	"github.com/pacht-queue/pacht/internal/sqltext"
+	"github.com/pacht-queue/pacht/internal/sweeping"
 
 	driversqlite "modernc.org/sqlite"
 )
@@ -69,6 +70,7 @@ type Store struct {
 	lock   *fileLock
 	writer *writer
 	floors floors
+	pruned sweeping.Hints
 	ready  atomic.Bool // the schema was found to fit
 	closed atomic.Bool
 	ears   ears

@@ -64,12 +64,18 @@ type statements struct {
 	CancelRequest string `sql:"cancel_request"`
 	TakeAndClose  string `sql:"take_and_close"`
 	QueueSet      string `sql:"set_queue"`
-	PruneFound    string `sql:"prune_find"`
-	Prune         string `sql:"prune"`
-	PruneAttempts string `sql:"prune_attempts"`
-	PruneSteps    string `sql:"prune_steps"`
-	PruneReports  string `sql:"prune_reports"`
-	PruneKeys     string `sql:"prune_keys"`
+
+	PruneCompleted string `sql:"prune_completed"`
+	PruneBadly     string `sql:"prune_ended_badly"`
+	Prune          string `sql:"prune"`
+	PruneAttempts  string `sql:"prune_attempts"`
+	PruneSteps     string `sql:"prune_steps"`
+	PruneReports   string `sql:"prune_reports"`
+	PruneKeysFound string `sql:"prune_keys_find"`
+	PruneKeys      string `sql:"prune_keys"`
+	SweepTurn      string `sql:"sweep_turn"`
+	SweepStamp     string `sql:"sweep_stamp"`
+	SweepWorkers   string `sql:"sweep_workers"`
 
 	Job            string `sql:"job"`
 	Jobs           string `sql:"jobs_any"`
@@ -98,6 +104,7 @@ type statements struct {
 	AgeWorkers  string `sql:"age_workers"`
 	AgeAudit    string `sql:"age_audit"`
 	AgeWatch    string `sql:"age_watch"`
+	AgeSweeps   string `sql:"age_sweeps"`
 }
 
 // runner runs statements: the writer's prepared ones, a caller's transaction, or a reader.

@@ -82,6 +82,10 @@ func (c *kase) empty() {
 			c.Fatalf("reset the watch: %v", err)
 		}
 	}
+	if _, err := c.Exec(ctx, c.named(`UPDATE {sweeps} SET passed_at = NULL, passed_by = NULL, removed = 0, next_at = (SELECT min(next_at) FROM {watch}),
+		whole_at = (SELECT min(next_at) FROM {watch}), looking = (1 = 0), whole = (1 = 0), cost_us = 0, after_us = 0, after_id = 0`)); err != nil {
+		c.Fatalf("reset the sweeps: %v", err)
+	}
 }
 
 func (c *kase) check() {
@@ -122,7 +126,7 @@ func (c *kase) sql(format string, args ...any) int64 {
 // named puts the tables' names in.
 func (c *kase) named(format string, args ...any) string {
 	text := fmt.Sprintf(format, args...)
-	for _, table := range append(tables, "schema_version", "watch", "job_status", "business") {
+	for _, table := range append(tables, "schema_version", "watch", "sweeps", "job_status", "business") {
 		text = strings.ReplaceAll(text, "{"+table+"}", c.Table(table))
 	}
 	return text

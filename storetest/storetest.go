@@ -70,6 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) Backend) {
 		{"operator", operatorCases},
 		{"race", raceCases},
 		{"prune", pruneCases},
+		{"sweep", sweepCases},
 		{"reader", readerCases},
 		{"wake", wakerCases},
 		{"schema", schemaCases},

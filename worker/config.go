@@ -54,6 +54,12 @@ type Config struct {
 	// because somebody else runs "pacht watch".
 	Watch   watch.Config
 	NoWatch bool
+	// Retention says how long finished jobs are kept; the zero value: for ever. Every worker
+	// brings a sweeper, which also deletes expired idempotency keys and rows of workers that
+	// ended a day ago, unless NoSweep is set. Where workers have different ones, the shortest
+	// counts.
+	Retention pacht.Retention
+	NoSweep   bool
 
 	// Name stands for the host in the owner's name; "" = the host's name.
 	Name string

@@ -32,6 +32,7 @@ const (
 	callSettle call = "settle"
 	callBeat   call = "beat"
 	callWatch  call = "watch"
+	callSweep  call = "sweep"
 	callListen call = "listen"
 	callLook   call = "look"
 	callSleep  call = "sleep"

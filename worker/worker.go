@@ -22,6 +22,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/sweep"
 	"github.com/pacht-queue/pacht/watch"
 )
 
@@ -41,6 +42,7 @@ type Worker struct {
 	trouble  *trouble
 	wake     *waker
 	watcher  *watch.Watcher // nil: somebody else watches
+	sweeper  *sweep.Sweeper // nil: somebody else sweeps
 
 	running atomic.Bool
 	giveUp  context.CancelFunc // ends Run as the end of its context does
@@ -79,6 +81,12 @@ func New(store pacht.Store, cfg Config) (*Worker, error) {
 			return nil, err
 		}
 	}
+	if !cfg.NoSweep {
+		var err error
+		if w.sweeper, err = sweep.New(store, sweep.Config{Retention: cfg.Retention, By: w.owner, Logger: cfg.Logger}); err != nil {
+			return nil, err
+		}
+	}
 	if store == nil {
 		return nil, &pacht.InvalidError{Field: "store", Value: "nil", Bound: "an open store"}
 	}
@@ -111,6 +119,13 @@ func (w *Worker) Run(ctx context.Context) error {
 		takers.Go(func() {
 			if err := w.watcher.Run(ctx); err != nil {
 				w.trouble.met(callWatch, err)
+			}
+		})
+	}
+	if w.sweeper != nil {
+		takers.Go(func() {
+			if err := w.sweeper.Run(ctx); err != nil {
+				w.trouble.met(callSweep, err)
 			}
 		})
 	}

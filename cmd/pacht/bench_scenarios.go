@@ -99,7 +99,7 @@ leases_bytes, jobs_bytes, attempts_bytes, file_bytes}]}.`,
 	flags.IntVar(&s.Rate, "rate", 2000, "jobs a second, in and out")
 	flags.DurationVar(&s.For, "for", 10*time.Minute, "how long")
 	flags.DurationVar(&s.Interval, "interval", 30*time.Second, "how often to look")
-	flags.DurationVar(&s.Retention, "retention", 0, "prune what finished so long ago, every second; 0 = never")
+	flags.DurationVar(&s.Retention, "retention", 0, "delete what finished so long ago, as workers do; 0 = never")
 	flags.IntVar(&s.Concurrency, "concurrency", 1000, "jobs that the worker runs at once")
 	flags.IntVar(&s.ArgsBytes, "args-bytes", 200, "bytes of JSON of each job's args")
 	return cmd

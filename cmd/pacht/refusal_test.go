@@ -75,6 +75,8 @@ func TestBadInputIsRefusedNamingFieldValueAndBound(t *testing.T) {
 		{[]string{"command", "no-such-program", "there"}, []string{"work", "--kind", "k", "--", "no-such-program"}},
 		{[]string{"period", "2h", "1h"}, []string{"watch", "--period", "2h"}},
 		{[]string{"period", "0s", "1h"}, []string{"watch", "--period", "0s"}},
+		{[]string{"retention of completed jobs", "10ms", "1s to 100 years"}, []string{"watch", "--keep-completed", "10ms"}},
+		{[]string{"retention of dead jobs", "-1h", "1s to 100 years"}, []string{"work", "--kind", "k", "--keep-dead", "-1h", "--", "true"}},
 
 		{[]string{"status", `"Done"`, "Pending, Processing"}, []string{"jobs", "list", "--status", "Done"}},
 		{[]string{"limit", "1001", "1 to 1000"}, []string{"jobs", "list", "--limit", "1001"}},

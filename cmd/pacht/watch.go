@@ -8,21 +8,27 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/database"
+	"github.com/pacht-queue/pacht/sweep"
 	"github.com/pacht-queue/pacht/watch"
 )
 
 func watchCommand(g *globals) *cobra.Command {
 	var level, name string
 	var period time.Duration
+	var keep pacht.Retention
+	var noSweep bool
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Run the Stuck Watcher alone",
 		Long: `Run the Stuck Watcher alone: it closes leases that are past their time, so that the job of a
 dead worker is free again, or parked where its crash policy or a cap says so. Any number may
 run; the database gives one of them the turn. Each "pacht work" runs one too.
+
+` + keepHelp + `
 
 It works until SIGTERM or SIGINT. A database that cannot be reached, is starting or has no
 connection left is waited for; one that refuses the password, the database's name or the rights
@@ -41,7 +47,11 @@ Logs go to standard error: for people on a terminal, as JSON lines elsewhere.`,
 			if cmd.Flags().Changed("period") && period == 0 {
 				return &pacht.InvalidError{Field: "period", Value: "0s", Bound: "10ms to 1h"}
 			}
+			sweepCfg := sweep.Config{Retention: keep, By: name, Logger: log}
 			if _, err := watch.New(unopened{}, cfg); err != nil {
+				return err
+			}
+			if _, err := sweep.New(unopened{}, sweepCfg); err != nil {
 				return err
 			}
 			ctx, stop := untilSignal(cmd.Context(), log, func() {})
@@ -58,8 +68,17 @@ Logs go to standard error: for people on a terminal, as JSON lines elsewhere.`,
 			if err != nil {
 				return err
 			}
+			sweeper, err := sweep.New(db, sweepCfg)
+			if err != nil {
+				return err
+			}
 			log.Info("watching", "database", database.Describe(g.url()), "watcher", name)
-			if err := w.Run(ctx); err != nil {
+			both, ctx := errgroup.WithContext(ctx)
+			both.Go(func() error { return w.Run(ctx) })
+			if !noSweep {
+				both.Go(func() error { return sweeper.Run(ctx) })
+			}
+			if err := both.Wait(); err != nil {
 				return err
 			}
 			log.Info("stopped in order", "watcher", name)
@@ -68,6 +87,7 @@ Logs go to standard error: for people on a terminal, as JSON lines elsewhere.`,
 	}
 	c.Flags().Var(durationValue{&period}, "period", "the longest time between two passes, 10ms to 1h (default 30s)")
 	c.Flags().StringVar(&name, "name", "", "how this watcher is called in doctor (default: host and process id)")
+	keepFlag(c, &keep, &noSweep)
 	logFlag(c, &level)
 	return c
 }

@@ -19,7 +19,8 @@ type workFlags struct {
 	kinds, queues             []string
 	timeout, grace, killAfter time.Duration
 	snooze, snoozeMax, poll   time.Duration
-	noWatch                   bool
+	noWatch, noSweep          bool
+	keep                      pacht.Retention
 	name, logLevel            string
 }
 
@@ -71,6 +72,9 @@ leases end.
 A database that cannot be reached, is starting or has no connection left is waited for; one that
 refuses the password, the database's name or the rights is not. A Stuck Watcher runs along, unless
 --no-watch.
+
+` + keepHelp + `
+
 Logs go to standard error: for people on a terminal, as JSON lines elsewhere.`,
 		Example: `  pacht work --kind mail -- ./send-mail
   pacht work --kind charge --queue payments=8 --timeout 30s -- python3 charge.py
@@ -97,6 +101,7 @@ Logs go to standard error: for people on a terminal, as JSON lines elsewhere.`,
 	fl.Var(durationValue{&f.poll}, "poll", "how often to look for due jobs when idle, 1ms to 1h")
 	fl.BoolVar(&f.noWatch, "no-watch", false, "run no Stuck Watcher, because pacht watch does")
 	fl.StringVar(&f.name, "name", "", "stands for the host in the owner's name (default: the host's name)")
+	keepFlag(c, &f.keep, &f.noSweep)
 	logFlag(c, &f.logLevel)
 	return c
 }
@@ -152,8 +157,12 @@ func (f *workFlags) config(run *runner, queues map[string]int) worker.Config {
 		Grace:   max(f.grace, time.Nanosecond), // 0 means the default there
 		Poll:    f.poll,
 		NoWatch: f.noWatch,
-		Name:    f.name,
-		Logger:  run.log,
+		NoSweep: f.noSweep,
+
+		Retention: f.keep,
+
+		Name:   f.name,
+		Logger: run.log,
 		// A command may take until its SIGKILL to return, and that has to be waited for.
 		Unwind:       f.killAfter + 2*time.Second,
 		TimeoutGrace: f.killAfter + 2*time.Second,

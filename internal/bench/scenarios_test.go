@@ -43,7 +43,7 @@ func TestPickupMeasuresEachJob(t *testing.T) {
 // With retention the tables end smaller than what ran, and that is no fault.
 func TestSteadyStateTakesInAndOutWhatItSays(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string) {
-		s := Steady{Rate: 100, For: 3600 * time.Millisecond, Interval: 1200 * time.Millisecond, Retention: time.Second, Concurrency: 20, ArgsBytes: 50}
+		s := Steady{Rate: 100, For: 6 * time.Second, Interval: 2000 * time.Millisecond, Retention: time.Second, Concurrency: 20, ArgsBytes: 50}
 		told := 0
 		s.OnInterval = func(SteadyInterval) { told++ }
 		res, err := s.Run(t.Context(), open(t, Where{URL: url}))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/sweep"
 	"github.com/pacht-queue/pacht/worker"
 )
 
@@ -20,7 +21,7 @@ type Steady struct {
 	Rate        int // jobs a second
 	For         time.Duration
 	Interval    time.Duration
-	Retention   time.Duration // prune what finished so long ago, every second; 0 = never
+	Retention   time.Duration // delete what finished so long ago, as workers do; 0 = never
 	Concurrency int
 	ArgsBytes   int
 	OnInterval  func(SteadyInterval) // called after each; nil = not
@@ -33,10 +34,9 @@ func (s Steady) Validate() error {
 		return &pacht.InvalidError{Field: "for", Value: s.For.String(), Bound: "more than 0, up to 168h"}
 	case s.Interval <= 0 || s.Interval > s.For:
 		return &pacht.InvalidError{Field: "interval", Value: s.Interval.String(), Bound: "more than 0, up to --for, which is " + s.For.String()}
-	case s.Retention < 0:
-		return &pacht.InvalidError{Field: "retention", Value: s.Retention.String(), Bound: "0 (never) or more"}
 	}
 	return errors.Join(
+		pacht.Retention{Completed: s.Retention}.Validate(),
 		within("rate", s.Rate, 1, 1_000_000),
 		within("concurrency", s.Concurrency, 1, 100_000),
 		within("args-bytes", s.ArgsBytes, 1, mostArgs),
@@ -72,7 +72,7 @@ func (s Steady) Run(ctx context.Context, p *Place) (res SteadyResult, err error)
 	w, err := newWorker(p, s.Concurrency, func(_ context.Context, job *pacht.Job[noop]) error {
 		r.ran.ran(job.Args.N)
 		return nil
-	}, func(cfg *worker.Config) { cfg.OnEvent = r.hear })
+	}, func(cfg *worker.Config) { cfg.OnEvent, cfg.NoSweep = r.hear, true })
 	if err != nil {
 		return res, err
 	}
@@ -123,7 +123,7 @@ func (r *steadyRun) watch(ctx context.Context, c *local) ([]SteadyInterval, erro
 	g.Go(func() error { return r.produce(ctx) })
 	g.Go(func() error { return r.every(ctx, time.Second, r.probe) })
 	if r.Retention > 0 {
-		g.Go(func() error { return r.every(ctx, time.Second, r.prune) })
+		g.Go(func() error { return r.sweep(ctx) })
 	}
 	g.Go(func() error {
 		defer cancel() // all others end with the last interval
@@ -221,11 +221,7 @@ func (r *steadyRun) probe(ctx context.Context) error {
 	if len(settle) == 0 {
 		return nil
 	}
-	answers, err := r.p.store.Settle(ctx, settle)
-	for _, a := range answers {
-		err = errors.Join(err, a.Err)
-	}
-	if err != nil {
+	if err := r.complete(ctx, settle); err != nil {
 		return fmt.Errorf("complete what the probe has claimed: %w", err)
 	}
 	for _, j := range claims.Jobs {
@@ -234,19 +230,44 @@ func (r *steadyRun) probe(ctx context.Context) error {
 	return nil
 }
 
-func (r *steadyRun) prune(ctx context.Context) error {
-	for {
-		n, err := r.p.store.Prune(ctx, pacht.PruneRequest{Status: pacht.Completed, OlderThan: r.Retention, Limit: pacht.MaxBatch})
+// complete asks again for rows that somebody has locked at the moment, as workers do.
+func (r *steadyRun) complete(ctx context.Context, settle []pacht.Settlement) error {
+	for ; len(settle) > 0; _ = clock.Sleep(ctx, time.Millisecond) {
+		answers, err := r.p.store.Settle(ctx, settle)
 		if err != nil {
 			return err
 		}
-		r.mu.Lock()
-		r.interval.pruned += n
-		r.mu.Unlock()
-		if n < pacht.MaxBatch {
-			return nil
+		var busy []pacht.Settlement
+		for i, a := range answers {
+			if errors.Is(a.Err, pacht.ErrBusy) {
+				busy = append(busy, settle[i])
+			} else {
+				err = errors.Join(err, a.Err)
+			}
 		}
+		if err != nil {
+			return err
+		}
+		settle = busy
 	}
+	return nil
+}
+
+// sweep deletes what is past its retention, as a worker does.
+func (r *steadyRun) sweep(ctx context.Context) error {
+	s, err := sweep.New(r.p.store, sweep.Config{
+		Retention: pacht.Retention{Completed: r.Retention},
+		Logger:    r.p.log,
+		OnSweep: func(removed sweep.Removed) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.interval.pruned += removed.Rows[pacht.SweepCompleted]
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx)
 }
 
 // hear is told by the worker, after the commit.

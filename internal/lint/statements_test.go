@@ -27,6 +27,8 @@ var oneStoreOnly = []alone{
 	{"postgres", "retry", wholeVerb},
 	{"postgres", "settled", wholeVerb},
 	{"postgres", "lock_job", "SQLite has one writer: what is read in a transaction stays so"},
+	{"postgres", "sweep_due", "SQLite asks the same of sweep_turn, without a lock"},
+	{"postgres", "sweep_keys", "on SQLite prune_keys_find and prune_keys"},
 	{"postgres", "schema_lock", "SQLite's write transaction is the lock"},
 	{"postgres", "schema", "SQLite has no schemas"},
 	{"postgres", "backend", "no process of a server stands behind a file"},

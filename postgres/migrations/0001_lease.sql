@@ -56,7 +56,10 @@ CREATE TABLE pacht.leases (
     CONSTRAINT lease_policy CHECK (crash_policy IN ('retry', 'hold'))
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 
-CREATE INDEX leases_claim ON pacht.leases (queue, priority, run_at, job_id);
+-- The last column is an expression so that no search by job_id can use it: after a vacuum of an
+-- empty queue the planner takes the whole index for one page, and would read it from end to end
+-- for each job.
+CREATE INDEX leases_claim ON pacht.leases (queue, priority, run_at, (job_id + 0));
 
 -- How each lease ended: the ledger. Insert only (R4).
 CREATE TABLE pacht.attempts (
@@ -167,6 +170,23 @@ CREATE TABLE pacht.watch (
     next_at   timestamptz NOT NULL DEFAULT '-infinity'
 );
 INSERT INTO pacht.watch DEFAULT VALUES;
+
+-- Maintenance: one row for each target, with its turn and how far its sweep has got.
+CREATE TABLE pacht.sweeps (
+    target    text        PRIMARY KEY,
+    passed_at timestamptz,
+    passed_by text,
+    removed   bigint      NOT NULL DEFAULT 0,              -- in all
+    next_at   timestamptz NOT NULL DEFAULT '-infinity',    -- when the next page is due
+    whole_at  timestamptz NOT NULL DEFAULT '-infinity',    -- when the next look may begin at the start
+    looking   boolean     NOT NULL DEFAULT false,          -- a look is under way
+    whole     boolean     NOT NULL DEFAULT false,          -- and began at the start
+    cost_us   bigint      NOT NULL DEFAULT 0,              -- what it took so far
+    after_us  bigint      NOT NULL DEFAULT 0,              -- where it has got to
+    after_id  bigint      NOT NULL DEFAULT 0
+);
+INSERT INTO pacht.sweeps (target)
+VALUES ('Completed'), ('Dead'), ('Cancelled'), ('keys'), ('workers');
 
 -- One row per job: its facts, its status, its lease, its last attempt. For reading one job
 -- or a page by job_id, not for counting.

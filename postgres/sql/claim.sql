@@ -29,11 +29,11 @@ WITH claimed AS (
             WHERE c.queue = $2::text
                 AND c.priority = p.priority
                 AND c.run_at <= statement_timestamp()
-                AND (c.run_at, c.job_id) >= (
+                AND (c.run_at, c.job_id + 0) >= (
                     coalesce(timestamptz 'epoch' + nullif(p.floor_us, 0) * interval '1 microsecond', '-infinity'), p.floor_id)
                 AND c.status = 'Pending'
                 AND c.kind = ANY ($3::text[])
-            ORDER BY c.run_at, c.job_id
+            ORDER BY c.run_at, c.job_id + 0
             LIMIT $4::bigint
             FOR UPDATE SKIP LOCKED
         ) AS due

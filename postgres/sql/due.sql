@@ -18,7 +18,7 @@ FROM (
                 AND c.run_at <= statement_timestamp()
                 AND c.status = 'Pending'
                 AND c.kind = ANY ($2::text[])
-            ORDER BY c.run_at, c.job_id
+            ORDER BY c.run_at, c.job_id + 0
             LIMIT 1
         ) AS c
     )

@@ -1,12 +1,12 @@
 -- Deletes locked jobs with all that belongs to them, if they are still finished as asked:
 -- never one with a lease. A job and all its attempts go together, because the highest token
 -- must never go alone (R2). Keys keep their own life. Answers how many.
--- $1 jobs, $2 status
+-- $1 jobs, $2 status, $3 finished at least this long ago, in microseconds
 WITH sure AS MATERIALIZED (
     SELECT j.job_id
     FROM pacht.jobs AS j
     CROSS JOIN LATERAL (
-        SELECT a.next_status
+        SELECT a.next_status, a.ended_at
         FROM pacht.attempts AS a
         WHERE a.job_id = j.job_id
         ORDER BY a.token DESC
@@ -14,7 +14,8 @@ WITH sure AS MATERIALIZED (
     ) AS a
     WHERE j.job_id = ANY ($1::bigint[])
         AND a.next_status = $2::text
-        AND NOT EXISTS (SELECT 1 FROM pacht.leases AS l WHERE l.job_id = j.job_id)
+        AND a.ended_at <= statement_timestamp() - $3::bigint * interval '1 microsecond'
+        AND (SELECT true FROM pacht.leases AS l WHERE l.job_id = j.job_id) IS NOT TRUE
 ),
 history AS (
     DELETE FROM pacht.attempts AS a

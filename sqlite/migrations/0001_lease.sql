@@ -156,6 +156,23 @@ CREATE TABLE pacht_watch (
 ) STRICT;
 INSERT INTO pacht_watch DEFAULT VALUES;
 
+-- Maintenance: one row for each target, with its turn and how far its sweep has got.
+CREATE TABLE pacht_sweeps (
+    target    TEXT PRIMARY KEY,
+    passed_at INTEGER,
+    passed_by TEXT,
+    removed   INTEGER NOT NULL DEFAULT 0,  -- in all
+    next_at   INTEGER NOT NULL DEFAULT 0,  -- when the next page is due
+    whole_at  INTEGER NOT NULL DEFAULT 0,  -- when the next look may begin at the start
+    looking   INTEGER NOT NULL DEFAULT 0,  -- a look is under way
+    whole     INTEGER NOT NULL DEFAULT 0,  -- and began at the start
+    cost_us   INTEGER NOT NULL DEFAULT 0,  -- what it took so far
+    after_us  INTEGER NOT NULL DEFAULT 0,  -- where it has got to
+    after_id  INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+INSERT INTO pacht_sweeps (target)
+VALUES ('Completed'), ('Dead'), ('Cancelled'), ('keys'), ('workers');
+
 -- One row per job: its facts, its status, its lease, its last attempt. For reading one job
 -- or a page by job_id, not for counting.
 CREATE VIEW pacht_job_status AS

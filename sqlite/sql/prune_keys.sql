@@ -1,10 +1,8 @@
--- Deletes idempotency keys past their life, a bounded number; one stands on while its job is
--- unfinished (R11).
--- ?1 now, ?2 limit
+-- Deletes idempotency keys past their life; one stands on while its job is unfinished (R11).
+-- ?1 keys as a JSON array of [scope, key], ?2 ended at or before
 DELETE FROM pacht_keys
 WHERE (scope, key) IN (
-    SELECT k.scope, k.key
-    FROM pacht_keys AS k
-    WHERE k.expires_at <= ?1
-        AND NOT EXISTS (SELECT 1 FROM pacht_leases AS l WHERE l.job_id = k.job_id)
-    LIMIT ?2);
+    SELECT json_extract(j.value, '$[0]'), json_extract(j.value, '$[1]')
+    FROM json_each(?1) AS j)
+    AND expires_at <= ?2
+    AND NOT EXISTS (SELECT 1 FROM pacht_leases AS l WHERE l.job_id = pacht_keys.job_id);

@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pacht-queue/pacht"
+)
+
+// S062: a queue that is steadily emptied is vacuumed at a moment when there is no row in it.
+// The planner then takes each of its indexes for one page, whatever comes afterwards, and all
+// plans for equally good. None may be one that reads the queue for each job.
+func TestPlansHoldAfterAVacuumOfAnEmptyQueue(t *testing.T) {
+	s, pool := newStore(t)
+	execute(t, pool, `ALTER TABLE pacht.leases SET (autovacuum_enabled = off, vacuum_truncate = off)`)
+	enqueue(t, s, 4000)
+	execute(t, pool, "DELETE FROM pacht.leases; DELETE FROM pacht.jobs")
+	execute(t, pool, "VACUUM ANALYZE pacht.leases")
+	if n := value(t, pool, "SELECT reltuples::int FROM pg_class WHERE oid = 'pacht.leases'::regclass"); n != "0" {
+		t.Fatalf("the planner knows of %s rows", n)
+	}
+	enqueue(t, s, 4000)
+	var jobs, tokens []int64
+	for _, j := range claim(t, s, 500) {
+		jobs, tokens = append(jobs, int64(j.ID)), append(tokens, int64(j.Token))
+	}
+	same := func(text string) []string { return strings.Split(strings.Repeat(text+" ", len(jobs)-1)+text, " ") }
+	none := make([]string, len(jobs))
+	no := make([]bool, len(jobs))
+	for name, st := range map[string]stmt{
+		"claim":    {sql: s.sql.Claim, args: append([]any{"o", pacht.DefaultQueue, []string{"charge"}, int64(500)}, floorArgs(fromBottom())...)},
+		"claim id": {sql: s.sql.ClaimID, args: []any{"o", jobs[0]}},
+		"renew":    {sql: s.sql.Renew, args: []any{jobs, tokens}},
+		"complete": {sql: s.sql.Complete, args: []any{jobs, tokens}},
+		"settle":   {sql: s.sql.Settle, args: []any{jobs, tokens, same("Failed"), make([]int64, len(jobs)), no, no, none, none}},
+		"settled":  {sql: s.sql.Settled, args: []any{jobs, tokens, same("Failed"), none, false}},
+		"prune":    {sql: s.sql.Prune, args: []any{jobs, "Completed", int64(0)}},
+	} {
+		text := bounded(t, s, st)
+		for line := range strings.Lines(text) {
+			byJob := strings.Contains(line, "leases_claim") && name != "claim"
+			if byJob || strings.Contains(line, "Bitmap") || strings.Contains(line, "Sort Key: c.run_at") {
+				t.Errorf("%s: %s\n%s", name, strings.TrimSpace(line), text)
+				break
+			}
+		}
+	}
+}
+
+// bounded explains a statement as a transaction of the store's own runs it, and undoes it.
+func bounded(t *testing.T, s *Store, st stmt) string {
+	t.Helper()
+	var text strings.Builder
+	err := pgx.BeginFunc(t.Context(), s.own, func(tx pgx.Tx) error {
+		on := pgxSession{on: tx, mode: pgx.QueryExecModeCacheDescribe}
+		if err := on.query(t.Context(), s.sql.Bounds, s.bounds(lockTimeout), nil); err != nil {
+			return err
+		}
+		err := on.query(t.Context(), "EXPLAIN (ANALYZE, COSTS off, TIMING off) "+st.sql, st.args, func(scan scanner) error {
+			var line string
+			err := scan(&line)
+			text.WriteString(line + "\n")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return context.Canceled // undoes it
+	})
+	if err != context.Canceled {
+		t.Fatal(err)
+	}
+	return text.String()
+}
