@@ -86,7 +86,9 @@ type Ref struct {
 	Token Token `json:"token"`
 }
 
-func (r Ref) String() string { return "job " + r.Job.String() + ", token " + strconv.FormatInt(int64(r.Token), 10) }
+func (r Ref) String() string {
+	return "job " + r.Job.String() + ", token " + strconv.FormatInt(int64(r.Token), 10)
+}
 
 // Outcome is how a lease ended, as the ledger (table attempts) spells it.
 type Outcome string
