@@ -53,6 +53,7 @@ var errAlone = errors.New("not stored in a group")
 // configure decides whether calls may share transactions on this pool.
 func (g *group) configure(cfg *pgxpool.Config) {
 	g.ctx, g.end = context.WithCancel(context.Background())
+	//lint:ignore SA1019 a pool may still have it
 	g.off = cfg.BeforeAcquire != nil || cfg.PrepareConn != nil || cfg.ConnConfig.Tracer != nil
 }
 
