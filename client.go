@@ -38,38 +38,72 @@ func single(answers []Enqueued, err error) (Enqueued, error) {
 // batchSize is how many jobs EnqueueMany stores in one transaction.
 const batchSize = 1000
 
-// EnqueueMany stores jobs from an iterator in constant memory, in transactions of 1,000. It
-// returns how many it stored, not counting duplicates. Refused jobs do not stop the others;
-// their errors come back joined, the first 20 of them. Any other error ends it, and says how
-// far it had come by the count.
+// EnqueueMany stores jobs from an iterator in constant memory, in transactions of 1,000, one
+// after the other; while one is on its way the next 1,000 are drawn. It returns how many it
+// stored, not counting duplicates. Refused jobs do not stop the others; their errors come back
+// joined, the first 20 of them. Any other error ends it, and says how far it had come by the
+// count.
 func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64, error) {
-	const mostErrors = 20
-	var stored int64
-	var refused []error
-	batch := make([]NewJob, 0, batchSize)
-	flush := func() error {
-		answers, err := c.store.Enqueue(ctx, batch)
-		for _, a := range answers {
-			switch {
-			case a.Err != nil && len(refused) < mostErrors:
-				refused = append(refused, a.Err)
-			case a.Err == nil && !a.Duplicate:
-				stored++
-			}
-		}
-		batch = batch[:0]
-		return err
-	}
+	b := bulk{store: c.store}
+	defer func() { _ = b.wait() }() // something is on its way then only if the iterator panicked
+	batch, next := make([]NewJob, 0, batchSize), make([]NewJob, 0, batchSize)
 	for j := range jobs {
 		if batch = append(batch, j); len(batch) < batchSize {
 			continue
 		}
-		if err := flush(); err != nil {
-			return stored, errors.Join(append(refused, err)...)
+		if err := b.send(ctx, batch); err != nil {
+			return b.stored, errors.Join(append(b.refused, err)...)
+		}
+		batch, next = next[:0], batch
+	}
+	err := b.wait()
+	if err == nil && len(batch) > 0 {
+		if err = b.send(ctx, batch); err == nil {
+			err = b.wait()
 		}
 	}
-	if len(batch) > 0 {
-		refused = append(refused, flush())
+	return b.stored, errors.Join(append(b.refused, err)...)
+}
+
+// bulk is an EnqueueMany with at most one transaction on its way.
+type bulk struct {
+	store   Enqueuer
+	sent    chan error // nil: none is
+	answers []Enqueued // of the one that is
+
+	stored  int64
+	refused []error
+}
+
+// send waits for the transaction before this one, and does not wait for this one.
+func (b *bulk) send(ctx context.Context, batch []NewJob) error {
+	if err := b.wait(); err != nil {
+		return err
 	}
-	return stored, errors.Join(refused...)
+	b.sent = make(chan error, 1)
+	go func() {
+		answers, err := b.store.Enqueue(ctx, batch)
+		b.answers = answers
+		b.sent <- err
+	}()
+	return nil
+}
+
+// wait takes in what became of the transaction that is on its way, if one is.
+func (b *bulk) wait() error {
+	const mostErrors = 20
+	if b.sent == nil {
+		return nil
+	}
+	err := <-b.sent
+	b.sent = nil
+	for _, a := range b.answers {
+		switch {
+		case a.Err != nil && len(b.refused) < mostErrors:
+			b.refused = append(b.refused, a.Err)
+		case a.Err == nil && !a.Duplicate:
+			b.stored++
+		}
+	}
+	return err
 }
