@@ -4,7 +4,7 @@
 # The one place that names its version.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# What a job may cost in "make regress": half as much again as a quiet machine of two cores needs,
+# What a job may cost in "make regress": about twice what a quiet machine of two cores needs,
 # because neighbours on a core cost seconds too. Bytes cost the same everywhere.
 BOUNDS = --max-cpu-s-per-100k 9 --max-client-cpu-s-per-100k 4 --max-wal-bytes-per-job 570
 

@@ -169,10 +169,18 @@ func (s *Store) sendGroup(conn *pgxpool.Conn, batch []*member) error {
 	return err
 }
 
-// close waits for the groups that are on their way.
+// close waits for the groups that are on their way. Whoever still waits behind a slow one then
+// tries alone, and hears that the store is closed.
 func (g *group) close() {
 	g.mu.Lock()
 	g.end()
 	g.mu.Unlock()
 	g.ended.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.waiting {
+		m.err = errAlone
+		close(m.done)
+	}
+	g.waiting = nil
 }

@@ -100,3 +100,59 @@ func TestClosedStoreRefusesSingleJobs(t *testing.T) {
 		t.Errorf("it answered %v", err)
 	}
 }
+
+// Whoever waits behind a group that takes long when the store is closed gets an answer.
+func TestCloseLeavesNobodyWaitingBehindASlowGroup(t *testing.T) {
+	s, pool := openAt(t, pgtest.Database(t), Config{})
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE pacht.jobs IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	const callers = 8
+	done := make(chan error, callers)
+	call := func() {
+		_, err := s.Enqueue(context.Background(), []pacht.NewJob{pacht.New(charge{1})})
+		done <- err
+	}
+	go call()
+	until(t, "the first group is on its way and slow", func() bool {
+		s.group.mu.Lock()
+		slow := s.group.running == 0
+		s.group.mu.Unlock()
+		return slow && value(t, pool, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'pacht.jobs'::regclass") == "1"
+	})
+	s.group.mu.Lock()
+	s.group.running = groupsAtOnce // as if the others were about to become slow as well
+	s.group.mu.Unlock()
+	for range callers - 1 {
+		go call()
+	}
+	until(t, "the others wait", func() bool {
+		s.group.mu.Lock()
+		defer s.group.mu.Unlock()
+		return len(s.group.waiting) == callers-1
+	})
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	until(t, "the store is closed", func() bool { return s.closed.Load() })
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	for range callers {
+		select {
+		case err := <-done:
+			if err != nil && !errors.Is(err, pacht.ErrClosed) {
+				t.Errorf("it answered %v", err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("a caller still waits")
+		}
+	}
+}
