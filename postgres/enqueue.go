@@ -20,6 +20,10 @@ const (
 	chunkBytes = 16 << 20
 )
 
+// horizon is how far ahead a job may be. A caller's clock that is a little ahead is no reason to
+// refuse what it has allowed.
+const horizon = pacht.Horizon + time.Minute
+
 // Enqueue implements pacht.Enqueuer.
 func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enqueued, error) {
 	answers, todo := s.vet(jobs)
@@ -43,6 +47,9 @@ func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 	}
 	fast := len(todo) == 1 || (!keys && fits(jobs, todo))
 	err := s.again(ctx, keyed, fmt.Sprintf("enqueue %d jobs", len(todo)), func() error {
+		if fast && len(todo) >= copyLeast && !s.unprepared.Load() {
+			return s.enqueueCopy(ctx, jobs, todo, answers)
+		}
 		e := enqueuer{of: s, jobs: jobs, answers: answers}
 		left := todo
 		if fast {
@@ -179,12 +186,16 @@ func (e *enqueuer) reader(chunk []int) (taken *[]int, read func(scanner) error) 
 				e.known[scopedKey{j.Scope, j.Key}] = keyOwner{id, hex.EncodeToString(j.Fingerprint())}
 			}
 		case tooFar:
-			e.answers[i].Err = &pacht.InvalidError{Field: "run_at", Value: j.RunAt.Format(time.RFC3339), Bound: "at most 10 years ahead of the database's clock"}
+			e.answers[i].Err = tooFarAhead(j)
 		default:
 			*taken = append(*taken, i)
 		}
 		return nil
 	}
+}
+
+func tooFarAhead(j *pacht.NewJob) error {
+	return &pacht.InvalidError{Field: "run_at", Value: j.RunAt.Format(time.RFC3339), Bound: "at most 10 years ahead of the database's clock"}
 }
 
 // lookUp answers jobs whose key is taken, and returns those whose key is free by now.
@@ -222,6 +233,9 @@ func (e *enqueuer) answer(i int, owner keyOwner) {
 	e.answers[i] = pacht.Enqueued{Err: &pacht.KeyConflictError{Key: e.jobs[i].Key, Job: owner.job}}
 }
 
+// sequence is the name of the sequence of job ids.
+func (s *Store) sequence() string { return pgx.Identifier{s.schema, "jobs_job_id_seq"}.Sanitize() }
+
 // args are the columns of one chunk, in the order of enqueue.sql.
 func (e *enqueuer) args(chunk []int) []any {
 	n := len(chunk)
@@ -245,12 +259,10 @@ func (e *enqueuer) args(chunk []int) []any {
 			lives[at] = cmp.Or(j.KeyLife, pacht.DefaultKeyLife).Microseconds()
 		}
 	}
-	// A caller's clock that is a little ahead is no reason to refuse what it has allowed.
-	horizon := pacht.Horizon + time.Minute
 	return []any{
 		kinds, args, metadata, queues, priorities, runAt, delays, attempts, crashes, ttls, policies,
 		keys, scopes, fingerprints, lives,
 		int32(pacht.DefaultMaxAttempts), int32(pacht.DefaultMaxCrashes), int32(pacht.DefaultTTL.Milliseconds()), string(pacht.DefaultCrashPolicy),
-		horizon.Microseconds(), pgx.Identifier{e.of.schema, "jobs_job_id_seq"}.Sanitize(),
+		horizon.Microseconds(), e.of.sequence(),
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // faulty is a store behind a proxy that breaks connections, and a pool beside it.
-func faulty(t *testing.T) (*Store, *netfault.Proxy, *pgxpool.Pool) {
+func faulty(t *testing.T, change ...func(*pgxpool.Config)) (*Store, *netfault.Proxy, *pgxpool.Pool) {
 	t.Helper()
 	database := pgtest.Database(t)
 	u, err := url.Parse(database)
@@ -26,7 +26,7 @@ func faulty(t *testing.T) (*Store, *netfault.Proxy, *pgxpool.Pool) {
 	}
 	p := netfault.New(t, u.Host)
 	u.Host = p.Addr()
-	s, _ := storeAt(t, u.String(), Config{})
+	s, _ := storeAt(t, u.String(), Config{}, change...)
 	return s, p, poolAt(t, database)
 }
 

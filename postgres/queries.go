@@ -31,6 +31,10 @@ type queries struct {
 	ClaimID        string `sql:"claim_id"`
 	Commit         string `sql:"commit"`
 	Complete       string `sql:"complete"`
+	CopyJobs       string `sql:"copy_jobs"`
+	CopyLeases     string `sql:"copy_leases"`
+	CopyNotify     string `sql:"copy_notify"`
+	CopyNumber     string `sql:"copy_number"`
 	Counts         string `sql:"counts"`
 	Due            string `sql:"due"`
 	Enqueue        string `sql:"enqueue"`

@@ -99,12 +99,14 @@ func (s *Store) Workers(ctx context.Context) ([]pacht.WorkerInfo, error) {
 
 // Queues implements pacht.Reader.
 func (s *Store) Queues(ctx context.Context) ([]pacht.QueueInfo, error) {
-	return list(ctx, s, "queues", s.sql.Queues, nil, func(q *pacht.QueueInfo, scan scanner) error {
-		var ttl int64
-		err := scan(&q.Name, &ttl, &q.MaxAttempts, &q.MaxCrashes, &q.CrashPolicy)
-		q.TTL = time.Duration(ttl) * time.Millisecond
-		return err
-	})
+	return list(ctx, s, "queues", s.sql.Queues, nil, scanQueue)
+}
+
+func scanQueue(q *pacht.QueueInfo, scan scanner) error {
+	var ttl int64
+	err := scan(&q.Name, &ttl, &q.MaxAttempts, &q.MaxCrashes, &q.CrashPolicy)
+	q.TTL = time.Duration(ttl) * time.Millisecond
+	return err
 }
 
 // LeaseStats implements pacht.Reader.

@@ -16,8 +16,9 @@ func TestEveryStatementIsUnderstoodByTheServer(t *testing.T) {
 	v := reflect.ValueOf(s.sql)
 	for i := range v.NumField() {
 		name, sql := v.Type().Field(i).Name, v.Field(i).String()
-		if name == "Break" || name == "Schema" || name == "SchemaTable" {
-			continue // what must fail, and what is made once
+		if name == "Break" || name == "Schema" || name == "SchemaTable" ||
+			name == "CopyJobs" || name == "CopyLeases" {
+			continue // what must fail, what is made once, and what cannot be prepared
 		}
 		if strings.Contains(sql, "pacht.") && !strings.Contains(sql, `"pacht".`) {
 			t.Errorf("%s does not quote the schema", name)

@@ -20,6 +20,7 @@ var oneStoreOnly = []alone{
 	{"postgres", "age", wholeVerb},
 	{"postgres", "cancel", wholeVerb},
 	{"postgres", "complete", "the common settle with less to carry; SQLite settles row by row anyhow"},
+	{"postgres", "copy_*", "many jobs at once; SQLite has no COPY, and its enqueue is a prepared statement in one transaction as it is"},
 	{"postgres", "gate", "a file has one writer at a time as it is"},
 	{"postgres", "keys", wholeVerb},
 	{"postgres", "release", wholeVerb},

@@ -1,0 +1,195 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pacht-queue/pacht"
+)
+
+// Many jobs at once go in by COPY, which costs the server less than half of what enqueue.sql
+// does and writes less to its log. It takes four round trips, so it is for many only; and a
+// taken key is an error to it and not an answer, so it is for jobs without one. What a queue or
+// a default says is filled in here, by the same order as there.
+const copyLeast = 200
+
+// copied is what COPY stores of one job.
+type copied struct {
+	job                    *pacht.NewJob
+	id                     int64
+	runAt                  time.Time
+	attempts, crashes, ttl int
+	priority               int
+	policy, queue          string
+}
+
+// enqueueCopy stores jobs without keys in one transaction.
+func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int, answers []pacht.Enqueued) error {
+	conn, ctx, release, err := s.acquire(ctx, s.pool)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := s.ready(ctx, conn); err != nil {
+		return err
+	}
+	var now time.Time
+	ids := make([]int64, 0, len(todo))
+	settings := map[string]pacht.QueueSettings{}
+	err = s.send(ctx, conn, s.pool, append(s.opening(s.timeout, &now),
+		stmt{sql: s.sql.Queues, each: func(scan scanner) error {
+			var q pacht.QueueInfo
+			err := scanQueue(&q, scan)
+			settings[q.Name] = q.QueueSettings
+			return err
+		}},
+		stmt{sql: s.sql.CopyNumber, args: []any{s.sequence(), int64(len(todo))}, each: func(scan scanner) error {
+			ids = append(ids, 0)
+			return scan(&ids[len(ids)-1])
+		}}))
+	if err != nil {
+		return err
+	}
+	rows := make([]copied, 0, len(todo))
+	for n, i := range todo {
+		row := copied{job: &jobs[i], id: ids[n], runAt: later(now.Add(max(jobs[i].Delay, 0)), jobs[i].RunAt)}
+		if row.runAt.After(now.Add(horizon)) {
+			answers[i] = pacht.Enqueued{Err: tooFarAhead(row.job)}
+			continue
+		}
+		row.fill(settings)
+		answers[i] = pacht.Enqueued{ID: pacht.ID(row.id)}
+		rows = append(rows, row)
+	}
+	if err := s.copyRows(ctx, conn, now, rows); err != nil {
+		s.tidy(conn, err) // not committed, whatever became of the connection
+		return err
+	}
+	err = s.send(ctx, conn, s.pool, []stmt{
+		{sql: s.sql.CopyNotify, args: []any{dueQueues(now, rows)}},
+		{sql: s.sql.Commit},
+	})
+	if err != nil {
+		return sent(err)
+	}
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// fill says what the enqueue did not: the queue's settings, else the defaults (R6).
+func (c *copied) fill(settings map[string]pacht.QueueSettings) {
+	j := c.job
+	c.queue = cmp.Or(j.Queue, pacht.DefaultQueue)
+	c.priority = cmp.Or(j.Priority, pacht.DefaultPriority)
+	q := settings[c.queue]
+	c.attempts = cmp.Or(j.MaxAttempts, q.MaxAttempts, pacht.DefaultMaxAttempts)
+	c.crashes = cmp.Or(j.MaxCrashes, q.MaxCrashes, pacht.DefaultMaxCrashes)
+	c.ttl = int(cmp.Or(j.TTL, q.TTL, pacht.DefaultTTL).Milliseconds())
+	c.policy = string(cmp.Or(j.CrashPolicy, q.CrashPolicy, pacht.DefaultCrashPolicy))
+}
+
+func dueQueues(now time.Time, rows []copied) []string {
+	var queues []string
+	for _, r := range rows {
+		if !r.runAt.After(now) && !slices.Contains(queues, r.queue) {
+			queues = append(queues, r.queue)
+		}
+	}
+	return queues
+}
+
+// copyRows stores jobs, then their leases.
+func (s *Store) copyRows(ctx context.Context, conn *pgxpool.Conn, now time.Time, rows []copied) error {
+	var jobs, leases copyData
+	jobs.begin()
+	leases.begin()
+	for i := range rows {
+		r := &rows[i]
+		jobs.row(12)
+		jobs.int64(r.id)
+		jobs.time(now)
+		jobs.time(r.runAt)
+		jobs.int32(r.ttl)
+		jobs.int16(r.attempts)
+		jobs.int16(r.crashes)
+		jobs.int16(r.priority)
+		jobs.text(r.policy)
+		jobs.text(r.queue)
+		jobs.text(r.job.Kind)
+		jobs.bytes(r.job.Args)
+		jobs.bytes(r.job.Metadata)
+
+		leases.row(9)
+		leases.int64(r.id)
+		leases.time(r.runAt)
+		leases.int32(r.attempts)
+		leases.int32(r.ttl)
+		leases.int16(r.crashes)
+		leases.int16(r.priority)
+		leases.text(r.policy)
+		leases.text(r.queue)
+		leases.text(r.job.Kind)
+	}
+	for _, each := range []struct {
+		sql  string
+		data *copyData
+	}{{s.sql.CopyJobs, &jobs}, {s.sql.CopyLeases, &leases}} {
+		each.data.end()
+		if _, err := conn.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(each.data.buf), each.sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyData is rows in the binary format of COPY, which the manual of PostgreSQL describes.
+type copyData struct{ buf []byte }
+
+func (d *copyData) begin() {
+	d.buf = append(d.buf, "PGCOPY\n\xff\r\n\x00"...)
+	d.buf = append(d.buf, 0, 0, 0, 0, 0, 0, 0, 0) // no flags, nothing more in the header
+}
+
+func (d *copyData) end() { d.row(-1) }
+
+func (d *copyData) row(columns int) { d.buf = binary.BigEndian.AppendUint16(d.buf, uint16(columns)) }
+
+func (d *copyData) size(n int) { d.buf = binary.BigEndian.AppendUint32(d.buf, uint32(n)) }
+
+func (d *copyData) int16(v int) { d.size(2); d.buf = binary.BigEndian.AppendUint16(d.buf, uint16(v)) }
+
+func (d *copyData) int32(v int) { d.size(4); d.buf = binary.BigEndian.AppendUint32(d.buf, uint32(v)) }
+
+func (d *copyData) int64(v int64) {
+	d.size(8)
+	d.buf = binary.BigEndian.AppendUint64(d.buf, uint64(v))
+}
+
+// epoch is from when PostgreSQL counts microseconds.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (d *copyData) time(t time.Time) { d.int64(t.UnixMicro() - epoch.UnixMicro()) }
+
+func (d *copyData) text(s string) { d.size(len(s)); d.buf = append(d.buf, s...) }
+
+// bytes is NULL if there are none.
+func (d *copyData) bytes(b []byte) {
+	if len(b) == 0 {
+		d.size(-1)
+		return
+	}
+	d.size(len(b))
+	d.buf = append(d.buf, b...)
+}
