@@ -26,7 +26,8 @@ func (b *Bench) machine(ctx context.Context) (result.Machine, error) {
 		SQLite: "modernc.org/sqlite " + peer.VersionOf("modernc.org/sqlite"),
 	}
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m.Kernel = runtime.GOOS + " " + strings.TrimSpace(string(text)) + ", " + runtime.GOARCH
+		version, _, _ := strings.Cut(strings.TrimSpace(string(text)), "-") // what follows is the builder's
+		m.Kernel = runtime.GOOS + " " + version + ", " + runtime.GOARCH
 	}
 	conn, err := pgx.Connect(ctx, b.server.URL("postgres"))
 	if err != nil {
