@@ -1,0 +1,102 @@
+// Package reconcile finds out from the provider what really happened, and makes the record say
+// so.
+//
+//	effects without an answer ┐                                   ┌ heal: one transition of the user's
+//	parked jobs               ├─ ask the provider ─ compare ─ class ┼ wait: ask again, up to an age
+//	rows that stay pending    │                                   └ hold: for a person
+//	the provider's own list   ┘
+//
+// It runs as a job on the lease mechanism itself: Handle is its handler, Run enqueues a pass
+// whenever one is due, and any number of processes may do both. Every decision is a row in the
+// table decisions.
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/money"
+)
+
+// State is what one side says of a payment, or of whatever else is reconciled.
+type State string
+
+const (
+	Inconclusive State = ""             // nothing can be said: silence, garbage, an incomplete look
+	NotFound     State = "not_found"    // the side does not know the reference
+	Pending      State = "pending"      // on its way
+	Succeeded    State = "succeeded"    // the money has moved
+	Failed       State = "failed"       // refused for good: no money will move
+	Refunded     State = "refunded"     // moved, and given back, in whole or in part
+	ChargedBack  State = "charged_back" // moved, and taken back
+)
+
+// Record is what one side says of one reference.
+type Record struct {
+	Reference  string          `json:"reference"` // ours
+	ProviderID string          `json:"provider_id,omitempty"`
+	State      State           `json:"state"`
+	Amount     money.Amount    `json:"amount"`
+	Refunded   int64           `json:"refunded_minor,omitempty"` // given back so far
+	Charges    int             `json:"charges,omitempty"`        // how often the money was taken; more than 1 = charged twice
+	At         time.Time       `json:"at,omitzero"`              // since when it is so, or when it was made
+	Detail     json.RawMessage `json:"detail,omitempty"`         // for people
+}
+
+// Class is the kind of a difference.
+type Class string
+
+const (
+	PaidThere     Class = "paid_there_pending_here"
+	FailedThere   Class = "failed_there_pending_here"
+	UnknownThere  Class = "unknown_there"
+	AmountDiffers Class = "amount_differs" // or the currency does
+	ChargedTwice  Class = "charged_twice"
+	ReversedThere Class = "reversed_there" // refunded or charged back there
+	MissingHere   Class = "there_not_here"
+	MissingThere  Class = "here_not_there"
+)
+
+// Ours is the user's records. References are the user's; all methods may be called from several
+// goroutines and processes at once.
+type Ours interface {
+	// Reference is the reference that a job works on; "" if it is none of ours.
+	Reference(job pacht.JobInfo) string
+	// Find is our record; NotFound as its State if there is none.
+	Find(ctx context.Context, reference string) (Record, error)
+	// Pending lists records that have been pending for longer than the given time, by
+	// reference, after the one given; at most limit.
+	Pending(ctx context.Context, longer time.Duration, after string, limit int) ([]Record, error)
+	// Reversible lists records that succeeded and may still be given back or taken back.
+	Reversible(ctx context.Context, after string, limit int) ([]Record, error)
+	// Heal brings our record to what the provider says, by the same idempotent transition that
+	// webhooks and operators use, in one transaction whose last statement before the commit is
+	// f.CommitTx. It is called for classes whose policy is Heal.
+	Heal(ctx context.Context, f *Finding) error
+}
+
+// Theirs asks the provider.
+type Theirs interface {
+	// Lookup is the provider's record under our reference. An error, like a Record without a
+	// State, is inconclusive; what is said of another reference is garbage.
+	Lookup(ctx context.Context, reference string) (Record, error)
+}
+
+// Lister is a Theirs that can also list what the provider has.
+type Lister interface {
+	// List is a page of records that the provider made since the given time, and the cursor of
+	// the next; "" = that was the last. A scan that fails on the way is inconclusive.
+	List(ctx context.Context, since time.Time, cursor string) (page []Record, next string, err error)
+}
+
+// Finding is one difference, in the hands of Ours.Heal.
+type Finding struct {
+	Class  Class
+	Ours   Record
+	Theirs Record
+	Job    *pacht.JobInfo // the parked job that it is about, if there is one
+
+	decision pacht.Decision
+}
