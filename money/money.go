@@ -2,12 +2,17 @@
 // float, nothing is rounded, and what does not fit is an error and never zero.
 package money
 
-// Currency is an ISO 4217 code, three upper-case letters, that this package knows.
-type Currency string
+import "errors"
 
-// Amount is so many minor units of a currency: {1999, "EUR"} is 19.99 euros, {1999, "JPY"} is
-// 1,999 yen. The zero value is no amount.
-type Amount struct {
-	Minor    int64    `json:"amount_minor"`
-	Currency Currency `json:"currency"`
-}
+// What callers branch on with errors.Is.
+var (
+	// ErrCurrency: no active currency of ISO 4217 that has a minor unit, or none with which
+	// people pay.
+	ErrCurrency = errors.New("unknown currency")
+	// ErrAmount: it is not an exact amount of its currency.
+	ErrAmount = errors.New("not an amount")
+	// ErrOverflow: the result is more than 64 bits hold.
+	ErrOverflow = errors.New("amount too large")
+	// ErrMixed: two amounts of different currencies.
+	ErrMixed = errors.New("different currencies")
+)

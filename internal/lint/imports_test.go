@@ -45,6 +45,9 @@ func refused(dir, imported string) string {
 		}
 		return ""
 	}
+	if dir == "money" && strings.Contains(first, ".") {
+		return "money knows amounts and currencies alone"
+	}
 	if inside(dir, actors...) && (imported == "database/sql" || strings.HasPrefix(imported, "github.com/jackc/") || strings.HasPrefix(imported, "modernc.org/")) {
 		return "actors see no database"
 	}

@@ -33,6 +33,7 @@ var rules = []struct {
 			"storetest/a.go":    `package storetest; import _ "github.com/pacht-queue/pacht/sqlite"`,
 			"cmd/pacht/a.go":    `package main; import _ "github.com/pacht-queue/pacht/internal/pgtest"`,
 			"httpapi/a.go":      `package httpapi; import _ "github.com/pacht-queue/pacht/cmd/pacht"`,
+			"money/a.go":        `package money; import _ "github.com/pacht-queue/pacht"`,
 			"reconcile/deep.go": `package reconcile; import _ "github.com/pacht-queue/pacht/console/page"`,
 		},
 		good: map[string]string{
@@ -41,6 +42,7 @@ var rules = []struct {
 			"worker/a.go":            `package worker; import (_ "github.com/pacht-queue/pacht"; _ "github.com/pacht-queue/pacht/watch")`,
 			"worker/a_test.go":       `package worker; import _ "github.com/pacht-queue/pacht/postgres"`,
 			"reconcile/a.go":         `package reconcile; import _ "github.com/pacht-queue/pacht/effect"`,
+			"money/a.go":             `package money; import _ "strconv"`,
 			"pachttest/a.go":         `package pachttest; import _ "github.com/pacht-queue/pacht/worker"`,
 			"postgres/a.go":          `package postgres; import (_ "database/sql"; _ "github.com/pacht-queue/pacht/internal/sqltext")`,
 			"cmd/pacht/a.go":         `package main; import (_ "github.com/pacht-queue/pacht/worker"; _ "github.com/pacht-queue/pacht/sqlite")`,
