@@ -18,9 +18,10 @@ const (
 	EffectCalled EffectState = "called"
 	// EffectUnknown: nobody could say what came of it. The reconciler asks (R10).
 	EffectUnknown EffectState = "unknown"
-	// EffectSucceeded and EffectFailed (refused for good) are final.
+	// EffectSucceeded: it was done. Final.
 	EffectSucceeded EffectState = "succeeded"
-	EffectFailed    EffectState = "failed"
+	// EffectFailed: it was refused for good. Final.
+	EffectFailed EffectState = "failed"
 )
 
 // Final says whether nothing can follow this state.
@@ -131,13 +132,15 @@ type EffectLog interface {
 	// lease: so it is fenced (R3), and a claim in between finds either no intent or a lease that
 	// is not over. It is refused with *LeaseLostError if the lease was closed, taken, or is past
 	// its time (R7); nothing is written then. What is Begun is durable when it returns.
-	// On an error the intent may have been written: the call must not be made.
+	// On an error the intent may have been written: the call must not be made. On SQLite a
+	// goroutine with an open transaction on the file is refused (ErrInTransaction).
 	BeginEffect(ctx context.Context, ref Ref, intent EffectIntent) (EffectBegun, error)
 	// AnswerEffect stores what became of a call. It is guarded by the effect's own state and
 	// Rev and not by the lease: what the provider said is kept, also when the lease is gone.
 	// A success is stored for any effect that is not final, whatever its Rev, because a call
 	// under the same key is the same call. It answers the row as it is then; if nothing was
-	// changed and it does not say the same already, *EffectError.
+	// changed and it does not say the same already, *EffectError; ErrNotFound if there is no such
+	// effect. It may be repeated.
 	AnswerEffect(ctx context.Context, a EffectAnswer) (Effect, error)
 	// Effects lists the effects of one job, by name.
 	Effects(ctx context.Context, id ID) ([]Effect, error)

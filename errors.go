@@ -37,6 +37,10 @@ var (
 	ErrInTransaction = errors.New("called inside an open transaction on the same file")
 )
 
+// ErrEffectOpen: an effect that this holder has called is without an answer. CompleteTx returns it:
+// nothing may be completed before the outcome is known (R10).
+var ErrEffectOpen = errors.New("an effect is without an answer")
+
 // Why a handler's context was cancelled: context.Cause(ctx) is, or wraps, one of these or
 // ErrLeaseLost.
 var (

@@ -28,10 +28,14 @@ type Keeper interface {
 	SetStepTx(ctx context.Context, tx Tx, name string, data json.RawMessage) error
 	Steps(ctx context.Context) ([]Step, error)
 	CompleteTx(ctx context.Context, tx Tx) error
+	EffectOpen(name string, open bool)
 }
 
 // NewHeld is for workers.
 func NewHeld(job JobInfo, keeper Keeper) *Held { return &Held{JobInfo: job, keeper: keeper} }
+
+// Info is the job as it was claimed.
+func (h *Held) Info() JobInfo { return h.JobInfo }
 
 // Remaining is how long the lease is held without a doubt: counted from before the last
 // claim or renewal was sent, by the most pessimistic of our clocks. Zero or less means that
@@ -113,5 +117,11 @@ func (h *Held) Step(ctx context.Context, name string) (Step, bool, error) {
 
 // CompleteTx completes the job in the caller's transaction: both commit, or neither. Make it
 // the last statement before the commit, then return nil from the handler. On ErrLeaseLost or
-// ErrAlreadySettled the transaction is broken and cannot be committed.
+// ErrAlreadySettled the transaction is broken and cannot be committed; so it is on ErrEffectOpen,
+// while an effect of this holder is without an answer (R10).
 func (h *Held) CompleteTx(ctx context.Context, tx Tx) error { return h.keeper.CompleteTx(ctx, tx) }
+
+// EffectOpen is for package effect. It says that an effect of this name was called under this
+// lease and has no answer, or that it has one by now: by that the worker judges what a handler
+// answers, or means when it is stopped from outside (R10).
+func (h *Held) EffectOpen(name string, open bool) { h.keeper.EffectOpen(name, open) }

@@ -24,6 +24,7 @@ type Store interface {
 	Sweeper
 	Reader
 	Operator
+	EffectLog
 	Checker
 
 	// Close ends the connections that the store opened itself. It does not close a pool
@@ -55,6 +56,12 @@ type Tx interface {
 	// SetStepTx is SetStep in the transaction. If it returns an error, ErrLeaseLost or any
 	// other, it has broken the transaction.
 	SetStepTx(ctx context.Context, ref Ref, name string, data json.RawMessage) error
+	// ResolveTx is Operator.Resolve in the transaction: it takes and closes a vacant or parked
+	// lease, fenced by the token it had. Of two that try, one waits for the other's commit, and
+	// one wins. If it returns an error, it has broken the transaction. Like SettleTx it should be
+	// the last statement before the commit; on PostgreSQL the transaction may then idle for
+	// DefaultTTL at most.
+	ResolveTx(ctx context.Context, ref Ref, res Resolution, act Act) error
 }
 
 // Leaser is the life of a lease, from the claim to the settle. It is all that a worker needs.
@@ -212,8 +219,9 @@ type Operator interface {
 	// SetQueue stores a queue's own settings. They count for jobs enqueued from then on.
 	SetQueue(ctx context.Context, queue string, s QueueSettings, act Act) error
 	// Prune deletes finished jobs of one status that ended long enough ago, with their
-	// attempts, steps and reports, and expired keys; never a job with a lease. At most
-	// Limit jobs; it returns how many. Keys of pruned jobs keep their own life.
+	// attempts, steps, effects and reports, and expired keys; never a job with a lease, nor one
+	// with an open effect. At most Limit jobs; it returns how many. Keys of pruned jobs keep
+	// their own life.
 	Prune(ctx context.Context, req PruneRequest) (int, error)
 }
 

@@ -40,8 +40,8 @@ func (r Retention) Validate() error {
 // Sweeper takes away what has outlived its use: the part of maintenance.
 type Sweeper interface {
 	// Sweep looks through the next page of one target, if a page is due, and deletes what is
-	// old enough: finished jobs with all their attempts, steps and reports, never one with a
-	// lease and never a part of one; expired keys, never one whose job is unfinished; rows of
+	// old enough: finished jobs with all their attempts, steps, effects and reports, never one
+	// with a lease or an open effect, and never a part of one; expired keys, never one whose job is unfinished; rows of
 	// worker processes that ended or fell silent. Turn, deletions and stamp are one
 	// transaction, so that any number of processes may sweep, one at a time makes a pass, and
 	// a pass that fails leaves no trace and is not recorded.

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +29,7 @@ type Lease struct {
 	output    json.RawMessage
 	steps     []pacht.Step
 	completed bool
+	effects   map[string]bool // true: without an answer
 }
 
 // Hold makes a held job without a database: the first attempt, with the whole TTL left, and
@@ -164,11 +167,39 @@ func (l *Lease) CompleteTx(context.Context, pacht.Tx) error {
 	switch {
 	case l.lost != nil:
 		return l.lost
+	case len(l.open()) > 0:
+		return fmt.Errorf("complete %s: %w: %v", l.job.Ref(), pacht.ErrEffectOpen, l.open())
 	case l.completed:
 		return fmt.Errorf("complete %s: %w", l.job.Ref(), pacht.ErrAlreadySettled)
 	}
 	l.completed = true
 	return nil
+}
+
+// EffectOpen implements pacht.Keeper.
+func (l *Lease) EffectOpen(name string, open bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.effects == nil {
+		l.effects = make(map[string]bool)
+	}
+	l.effects[name] = open
+}
+
+// OpenEffects names the effects that were called and have no answer.
+func (l *Lease) OpenEffects() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open()
+}
+
+func (l *Lease) open() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(l.effects)) {
+		if l.effects[name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Result is what became of a job that was run inline.

@@ -150,6 +150,22 @@ func everyVerb(t *testing.T, s *Store, begin func() (pacht.Tx, func() error)) {
 	if must("steps", err); len(steps) != 2 || string(steps[0].Data) != `{"it's": "$1"}` {
 		t.Fatalf("steps %+v", steps)
 	}
+	begun, err := s.BeginEffect(ctx, one.Ref(), pacht.EffectIntent{Name: "charge", Key: "k'1", Reference: `r"1`, Request: []byte(`{"it's": "$1"}`)})
+	if must("begin effect", err); !begun.Begun || begun.Effect.Key != "k'1" || string(begun.Effect.Request) != `{"it's": "$1"}` {
+		t.Fatalf("begun %+v", begun)
+	}
+	open, err := s.OpenEffects(ctx, pacht.EffectCursor{}, 10)
+	if must("open effects", err); len(open) != 0 {
+		t.Fatalf("open effects %+v", open)
+	}
+	_, err = s.AnswerEffect(ctx, pacht.EffectAnswer{Job: one.ID, Name: "charge", Rev: 1, State: pacht.EffectReady, Error: "it's", Wait: time.Second})
+	must("answer effect", err)
+	_, err = s.AnswerEffect(ctx, pacht.EffectAnswer{Job: one.ID, Name: "charge", State: pacht.EffectSucceeded, Answer: []byte(`"it's"`)})
+	must("answer effect", err)
+	effects, err := s.Effects(ctx, one.ID)
+	if must("effects", err); len(effects) != 1 || string(effects[0].Answer) != `"it's"` || effects[0].Rev != 3 {
+		t.Fatalf("effects %+v", effects)
+	}
 	renewed, err := s.Renew(ctx, []pacht.Ref{one.Ref(), {Job: one.ID, Token: 9}})
 	if must("renew", err); renewed.Rows[0].State != pacht.RenewExtended || renewed.Rows[1].State != pacht.RenewLost {
 		t.Fatalf("renewed %+v", renewed)
@@ -194,6 +210,9 @@ func everyVerb(t *testing.T, s *Store, begin func() (pacht.Tx, func() error)) {
 	must("settle in a transaction", tx.SettleTx(ctx, pacht.Settlement{Ref: last.Ref(), Outcome: pacht.OutcomeUnknown}))
 	must("commit", commit())
 	must("resolve", s.Resolve(ctx, last.Ref(), pacht.Resolution{Status: pacht.Completed, Output: []byte(`{"r": "'"}`)}, act))
+	tx, commit = begin()
+	must("resolve in a transaction", tx.ResolveTx(ctx, pacht.Ref{Job: stored[4].ID}, pacht.Resolution{Status: pacht.Dead, Output: []byte(`{"r": "'"}`), Error: "it's"}, act))
+	must("commit", commit())
 	pruned, err := s.Prune(ctx, pacht.PruneRequest{Status: pacht.Completed, Limit: 10})
 	if must("prune", err); pruned < 1 {
 		t.Fatalf("pruned %d", pruned)

@@ -94,19 +94,29 @@ func (s *Store) Resolve(ctx context.Context, ref pacht.Ref, res pacht.Resolution
 		return err
 	}
 	verb := fmt.Sprintf("resolve %s", ref)
-	done, now, err := s.act(ctx, verb, ref, s.sql.Resolve, []any{
+	done, now, err := s.act(ctx, verb, ref, s.sql.Resolve, s.resolveArgs(ref, res, act))
+	if err != nil || done != "" {
+		return err
+	}
+	return now.unresolved(verb, ref)
+}
+
+func (s *Store) resolveArgs(ref pacht.Ref, res pacht.Resolution, act pacht.Act) []any {
+	return []any{
 		int64(ref.Job), int64(ref.Token), string(res.Status), pacht.SafeText(res.Error, pacht.MaxErrorBytes),
 		string(pacht.SafeJSON(res.Output, s.limits)), act.By, act.Reason,
-	})
+	}
+}
+
+// unresolved says why a lease could not be taken and closed.
+func (f fate) unresolved(verb string, ref pacht.Ref) error {
 	switch {
-	case err != nil || done != "":
-		return err
-	case now.token != ref.Token:
-		return now.lost(ref)
-	case now.status == pacht.Pending || now.status == pacht.Stuck:
+	case f.token != ref.Token:
+		return f.lost(ref)
+	case f.status == pacht.Pending || f.status == pacht.Stuck:
 		return fmt.Errorf("%s: %w", verb, pacht.ErrBusy)
 	}
-	return &pacht.StatusError{Job: ref.Job, Status: now.status, Act: "resolve", Allow: "only Pending and Stuck jobs are resolved; release a Processing one first"}
+	return &pacht.StatusError{Job: ref.Job, Status: f.status, Act: "resolve", Allow: "only Pending and Stuck jobs are resolved; release a Processing one first"}
 }
 
 // SetQueue implements pacht.Operator.

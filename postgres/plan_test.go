@@ -154,3 +154,47 @@ func TestLargestBatchesAreQuick(t *testing.T) {
 		t.Errorf("%d renewals and settlements took %s", len(jobs), took)
 	}
 }
+
+// R10: what is open is found by its own index, whatever has an answer.
+func TestOpenEffectsAreFoundWithoutReadingTheAnsweredOnes(t *testing.T) {
+	s, pool := newStore(t)
+	execute(t, pool, `ALTER TABLE pacht.effects SET (autovacuum_enabled = off);
+		INSERT INTO pacht.effects (job_id, first_called_at, name, key, reference, token, rev, called_at, answered_at, state)
+		SELECT n, now(), 'charge', 'k', 'r', 1, 2, now(), CASE WHEN n % 5000 = 0 THEN NULL ELSE now() END, CASE WHEN n % 5000 = 0 THEN 'called' ELSE 'failed' END
+		FROM generate_series(1, 20000) AS n`)
+	defer execute(t, pool, "TRUNCATE pacht.effects")
+	for _, analyzed := range []bool{false, true} {
+		if analyzed {
+			execute(t, pool, "ANALYZE pacht.effects")
+		}
+		for _, plan := range []string{"force_generic_plan", "force_custom_plan"} {
+			tx, err := pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := "SET LOCAL plan_cache_mode = " + plan + "; PREPARE p AS " + s.sql.OpenEffects
+			if _, err := tx.Exec(t.Context(), lines, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatal(err)
+			}
+			rows, err := tx.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS off) EXECUTE p(0, '', 100)", pgx.QueryExecModeSimpleProtocol)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lists, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := strings.Join(lists, "\n"); !strings.Contains(text, "effects_open") || strings.Contains(text, "Seq Scan on effects") {
+				t.Errorf("analyzed %t, %s:\n%s", analyzed, plan, text)
+			}
+			if _, err := tx.Exec(t.Context(), "DEALLOCATE p; ROLLBACK", pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatal(err)
+			}
+			_ = tx.Rollback(t.Context())
+		}
+	}
+	list, err := s.OpenEffects(t.Context(), pacht.EffectCursor{Job: 5000, Name: "charge"}, 2)
+	if err != nil || len(list) != 2 || list[0].Job != 10000 || list[1].Job != 15000 {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+}

@@ -15,11 +15,13 @@ var migrationFiles embed.FS
 // queries are the statements, one per file in sql.
 type queries struct {
 	Age            string `sql:"age"`
+	AnswerEffect   string `sql:"answer_effect"`
 	Attempts       string `sql:"attempts"`
 	Audit          string `sql:"audit"`
 	Backend        string `sql:"backend"`
 	Beat           string `sql:"beat"`
 	Begin          string `sql:"begin"`
+	BeginEffect    string `sql:"begin_effect"`
 	BoundIdle      string `sql:"bound_idle"`
 	BoundSweep     string `sql:"bound_sweep"`
 	Bounds         string `sql:"bounds"`
@@ -37,6 +39,7 @@ type queries struct {
 	CopyNumber     string `sql:"copy_number"`
 	Counts         string `sql:"counts"`
 	Due            string `sql:"due"`
+	Effects        string `sql:"effects"`
 	Enqueue        string `sql:"enqueue"`
 	Expire         string `sql:"expire"`
 	Expired        string `sql:"expired"`
@@ -53,6 +56,7 @@ type queries struct {
 	LockJob        string `sql:"lock_job"`
 	Notify         string `sql:"notify"`
 	Now            string `sql:"now"`
+	OpenEffects    string `sql:"open_effects"`
 	Prune          string `sql:"prune"`
 	PruneCompleted string `sql:"prune_completed"`
 	PruneBadly     string `sql:"prune_ended_badly"`

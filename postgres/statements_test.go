@@ -30,10 +30,12 @@ func TestEveryStatementIsUnderstoodByTheServer(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := conn.Conn().Prepare(t.Context(), "settle_tx", s.settleTx); err != nil {
-		t.Error(err)
-	}
-	if strings.Contains(s.settleTx, "SKIP LOCKED") || !strings.Contains(s.settleTx, "FOR UPDATE") {
-		t.Error("settling in a transaction does not wait for the row")
+	for name, sql := range map[string]string{"settle_tx": s.settleTx, "resolve_tx": s.resolveTx} {
+		if _, err := conn.Conn().Prepare(t.Context(), name, sql); err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(sql, "SKIP LOCKED") || !strings.Contains(sql, "FOR UPDATE") {
+			t.Errorf("%s does not wait for the row", name)
+		}
 	}
 }

@@ -36,16 +36,17 @@ type Store struct {
 	opened  bool          // pool was opened by Open
 	closed  atomic.Bool
 
-	schema   string
-	channel  string // of notices
-	quoted   string // schema, quoted, with its dot
-	limits   pacht.Limits
-	timeout  time.Duration
-	mode     pgx.QueryExecMode // of single statements on the caller's connections
-	sql      queries
-	settleTx string // settle without SKIP LOCKED
-	steps    []migration.Step
-	fits     atomic.Bool // the tables have this program's version
+	schema    string
+	channel   string // of notices
+	quoted    string // schema, quoted, with its dot
+	limits    pacht.Limits
+	timeout   time.Duration
+	mode      pgx.QueryExecMode // of single statements on the caller's connections
+	sql       queries
+	settleTx  string // settle without SKIP LOCKED
+	resolveTx string // resolve likewise
+	steps     []migration.Step
+	fits      atomic.Bool // the tables have this program's version
 	// unprepared says that the caller's pool prepares statements in vain.
 	unprepared atomic.Bool
 	prober     *prober
@@ -111,6 +112,7 @@ func (s *Store) configure() error {
 		return err
 	}
 	s.settleTx = strings.Replace(s.sql.Settle, " SKIP LOCKED", "", 1)
+	s.resolveTx = strings.Replace(s.sql.Resolve, " SKIP LOCKED", "", 1)
 	var err error
 	s.steps, err = migration.Load(migrationFiles, "migrations")
 	return err

@@ -100,7 +100,13 @@ func TestNoErrorOfAFencedCallLeavesATransactionThatCanBeCommitted(t *testing.T) 
 		"settle, invalid": {"", func(tx pacht.Tx, ref pacht.Ref) error {
 			return tx.SettleTx(t.Context(), pacht.Settlement{Ref: ref, Outcome: "no outcome"})
 		}},
-		"step, invalid":    {"", func(tx pacht.Tx, ref pacht.Ref) error { return tx.SetStepTx(t.Context(), ref, "", nil) }},
+		"step, invalid": {"", func(tx pacht.Tx, ref pacht.Ref) error { return tx.SetStepTx(t.Context(), ref, "", nil) }},
+		"resolve, cancelled": {"", func(tx pacht.Tx, ref pacht.Ref) error {
+			return tx.ResolveTx(cancelled, ref, pacht.Resolution{Status: pacht.Completed}, pacht.Act{By: "me", Reason: "test"})
+		}},
+		"resolve, held": {"", func(tx pacht.Tx, ref pacht.Ref) error {
+			return tx.ResolveTx(t.Context(), ref, pacht.Resolution{Status: pacht.Completed}, pacht.Act{By: "me", Reason: "test"})
+		}},
 		"settle, no right": {"SET LOCAL ROLE powerless", func(tx pacht.Tx, ref pacht.Ref) error { return settle(t.Context(), tx, ref) }},
 		"settle, lost, no right to look": {"SET LOCAL ROLE half", func(tx pacht.Tx, ref pacht.Ref) error {
 			return settle(t.Context(), tx, pacht.Ref{Job: ref.Job, Token: ref.Token + 1})

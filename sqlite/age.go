@@ -18,7 +18,7 @@ func (s *Store) Age(ctx context.Context, d time.Duration) error {
 	defer s.floors.reset()
 	return s.write(ctx, "age", false, func(ctx context.Context, w *work) error {
 		for _, query := range []string{
-			s.sql.AgeJobs, s.sql.AgeLeases, s.sql.AgeAttempts, s.sql.AgeSteps, s.sql.AgeReports,
+			s.sql.AgeJobs, s.sql.AgeLeases, s.sql.AgeAttempts, s.sql.AgeSteps, s.sql.AgeEffects, s.sql.AgeReports,
 			s.sql.AgeKeys, s.sql.AgeWorkers, s.sql.AgeAudit, s.sql.AgeWatch, s.sql.AgeSweeps,
 		} {
 			if _, err := w.ExecContext(ctx, query, d.Milliseconds()); err != nil {

@@ -90,6 +90,8 @@ func TestCheckFindsEachRowThatNoRuleAllows(t *testing.T) {
 		{"R7", 4, "INSERT INTO pacht_reports (job_id, token, at, outcome, owner) VALUES (4, 2, 0, 'Completed', 'a')", "never closed otherwise"},
 		{"R9", 1, "UPDATE pacht_leases SET crashes = 3 WHERE job_id = 1", "crashes in a row"},
 		{"R10", 3, "UPDATE pacht_attempts SET next_status = 'Dead' WHERE job_id = 3", "Unknown"},
+		{"R3", 4, "INSERT INTO pacht_effects (job_id, name, first_called_at, key, reference, token, called_at) VALUES (4, 'charge', 0, 'k', 'r', 7, 0)", "never taken"},
+		{"R10", 4, "INSERT INTO pacht_effects (job_id, name, first_called_at, key, reference, token, called_at) VALUES (4, 'charge', 0, 'k', 'r', 2, 0)", "has no answer"},
 		{"R11", 1, "INSERT INTO pacht_keys VALUES ('', 'k', x'00', 1, 0)", "fingerprint"},
 		{"R11", 77, "INSERT INTO pacht_keys VALUES ('', 'k', zeroblob(32), 77, 0)", "never stored"},
 	}

@@ -97,9 +97,9 @@ func TestAMigrationKilledInTheMiddleLeavesNothing(t *testing.T) {
 
 func TestANewerOrAlteredSchemaIsRefused(t *testing.T) {
 	for _, c := range []struct{ change, says string }{
-		{"INSERT INTO pacht_schema_version VALUES (99, 'later', 'x', 0)", "migration 2 is missing"},
-		{"INSERT INTO pacht_schema_version VALUES (2, 'later', 'x', 0)", "the database has version 2, this program knows only up to 1"},
-		{"UPDATE pacht_schema_version SET checksum = 'x'", "was applied from other text"},
+		{"INSERT INTO pacht_schema_version VALUES (99, 'later', 'x', 0)", "is missing"},
+		{"INSERT INTO pacht_schema_version SELECT max(version) + 1, 'later', 'x', 0 FROM pacht_schema_version", "this program knows only up to"},
+		{"UPDATE pacht_schema_version SET checksum = 'x' WHERE version = 1", "was applied from other text"},
 	} {
 		path := filepath.Join(t.TempDir(), "pacht.db")
 		if _, err := openStore(t, path, Config{}, true).DB().ExecContext(t.Context(), c.change); err != nil {
@@ -108,9 +108,6 @@ func TestANewerOrAlteredSchemaIsRefused(t *testing.T) {
 		s := openStore(t, path, Config{}, false)
 		_, up := s.MigrateUp(t.Context())
 		_, verb := s.Enqueue(t.Context(), []pacht.NewJob{newJob(1)})
-		if len(s.steps) > 1 && strings.Contains(c.says, "only up to 1") {
-			t.Fatal("there are more migrations by now: bring this test along")
-		}
 		for _, err := range []error{up, verb} {
 			if !errors.Is(err, pacht.ErrSchema) || (!strings.Contains(err.Error(), c.says) && !strings.Contains(err.Error(), "version 99")) {
 				t.Errorf("after %q: %v, want an error that says %q", c.change, err, c.says)

@@ -91,15 +91,19 @@ func (s *Store) Resolve(ctx context.Context, ref pacht.Ref, res pacht.Resolution
 		return fmt.Errorf("resolve %s: %w", ref, err)
 	}
 	return s.act(ctx, "resolve "+ref.String(), act, func(ctx context.Context, w *work) error {
-		closed, err := s.takeAndClose(ctx, w, ref.Job, ref.Token, pacht.OutcomeResolved, res.Status, act.By, res)
-		if err != nil {
-			return err
-		}
-		if !closed {
-			return s.refuseAct(ctx, w, ref, true, "resolve", "only a Pending or Stuck job can be resolved")
-		}
-		return s.audit(ctx, w, act, "resolve", ref.Job)
+		return s.resolve(ctx, w, ref, res, act)
 	})
+}
+
+func (s *Store) resolve(ctx context.Context, w *work, ref pacht.Ref, res pacht.Resolution, act pacht.Act) error {
+	closed, err := s.takeAndClose(ctx, w, ref.Job, ref.Token, pacht.OutcomeResolved, res.Status, act.By, res)
+	if err != nil {
+		return err
+	}
+	if !closed {
+		return s.refuseAct(ctx, w, ref, true, "resolve", "only a Pending or Stuck job can be resolved")
+	}
+	return s.audit(ctx, w, act, "resolve", ref.Job)
 }
 
 // takeAndClose closes a vacant or parked lease under the next token (R2).

@@ -32,13 +32,16 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 		"claim": {s.sql.Claim, 9}, "claim_look": {s.sql.ClaimLook, 6}, "claimed_facts": {s.sql.ClaimedFacts, 1}, "settle_done": {s.sql.SettleDone, 2}, "finish_done": {s.sql.FinishDone, 1}, "claim_id": {s.sql.ClaimID, 3}, "claimed": {s.sql.Claimed, 1}, "renew": {s.sql.Renew, 3},
 		"settle": {s.sql.Settle, 9}, "vacate": {s.sql.Vacate, 6}, "finish": {s.sql.Finish, 3}, "lost": {s.sql.Lost, 2},
 		"expire": {s.sql.Expire, 3}, "key_find": {s.sql.KeyFind, 4}, "job": {s.sql.Job, 1}, "set_step": {s.sql.StepSet, 5},
-		"jobs_ended_badly": {s.sql.JobsEndedBadly, 5},
+		"jobs_ended_badly": {s.sql.JobsEndedBadly, 5}, "answer_effect": {s.sql.AnswerEffect, 8}, "effects": {s.sql.Effects, 1}, "open_effects": {s.sql.OpenEffects, 4},
 	} {
 		got := plan(t, s, c.query, c.parameters)
 		for line := range strings.Lines(got) {
 			if strings.Contains(line, "SCAN") && !strings.Contains(line, "SCAN json_each") && !strings.Contains(line, "SCAN b VIRTUAL") && !strings.Contains(line, "SCAN c VIRTUAL") && !strings.Contains(line, "SCAN (subquery") {
 				t.Errorf("%s reads from end to end: %s\n%s", name, line, got)
 			}
+		}
+		if name == "open_effects" && !strings.Contains(got, "pacht_effects_open") {
+			t.Errorf("%s reads those with an answer too:\n%s", name, got)
 		}
 		if name == "claim" || name == "claim_look" {
 			for _, walk := range []string{"run_at=? AND job_id>?", "run_at>? AND run_at<?"} {

@@ -105,7 +105,7 @@ func (s *Store) pruneJobs(ctx context.Context, w *work, due []pacht.ID, status p
 	if err != nil {
 		return 0, err
 	}
-	for _, query := range []string{s.sql.PruneAttempts, s.sql.PruneSteps, s.sql.PruneReports} {
+	for _, query := range []string{s.sql.PruneAttempts, s.sql.PruneSteps, s.sql.PruneEffects, s.sql.PruneReports} {
 		if _, err := w.ExecContext(ctx, query, idList(gone)); err != nil {
 			return 0, err
 		}

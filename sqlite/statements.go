@@ -47,6 +47,8 @@ type statements struct {
 	Lost         string `sql:"lost"`
 	Report       string `sql:"report"`
 	StepSet      string `sql:"set_step"`
+	BeginEffect  string `sql:"begin_effect"`
+	AnswerEffect string `sql:"answer_effect"`
 	Beat         string `sql:"beat"`
 	Leave        string `sql:"leave"`
 
@@ -71,6 +73,7 @@ type statements struct {
 	PruneAttempts  string `sql:"prune_attempts"`
 	PruneSteps     string `sql:"prune_steps"`
 	PruneReports   string `sql:"prune_reports"`
+	PruneEffects   string `sql:"prune_effects"`
 	PruneKeysFound string `sql:"prune_keys_find"`
 	PruneKeys      string `sql:"prune_keys"`
 	SweepTurn      string `sql:"sweep_turn"`
@@ -83,6 +86,8 @@ type statements struct {
 	JobsEndedBadly string `sql:"jobs_ended_badly"`
 	Attempts       string `sql:"attempts"`
 	Steps          string `sql:"steps"`
+	Effects        string `sql:"effects"`
+	OpenEffects    string `sql:"open_effects"`
 	Reports        string `sql:"reports"`
 	Audit          string `sql:"audit"`
 	Counts         string `sql:"counts"`
@@ -99,6 +104,7 @@ type statements struct {
 	AgeLeases   string `sql:"age_leases"`
 	AgeAttempts string `sql:"age_attempts"`
 	AgeSteps    string `sql:"age_steps"`
+	AgeEffects  string `sql:"age_effects"`
 	AgeReports  string `sql:"age_reports"`
 	AgeKeys     string `sql:"age_keys"`
 	AgeWorkers  string `sql:"age_workers"`

@@ -250,6 +250,12 @@ func TestWhateverAFencedVerbRefusesBreaksTheTransaction(t *testing.T) {
 		"step, ended context": func(tx pacht.Tx) error { return tx.SetStepTx(ended, ref, "charged", nil) },
 		"step, no name":       func(tx pacht.Tx) error { return tx.SetStepTx(t.Context(), ref, "", nil) },
 		"step, lost lease":    func(tx pacht.Tx) error { return tx.SetStepTx(t.Context(), ref, "charged", nil) },
+		"resolve, ended context": func(tx pacht.Tx) error {
+			return tx.ResolveTx(ended, ref, pacht.Resolution{Status: pacht.Dead}, pacht.Act{By: "me", Reason: "test"})
+		},
+		"resolve, nobody": func(tx pacht.Tx) error {
+			return tx.ResolveTx(t.Context(), ref, pacht.Resolution{Status: pacht.Dead}, pacht.Act{})
+		},
 	} {
 		tx, err := s.DB().Begin()
 		if err != nil {

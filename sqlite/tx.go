@@ -138,6 +138,38 @@ func (t *txVerbs) setStep(ctx context.Context, ref pacht.Ref, name string, data 
 	return err
 }
 
+// ResolveTx implements pacht.Tx. Whatever it refuses breaks the transaction, as SettleTx does.
+func (t *txVerbs) ResolveTx(ctx context.Context, ref pacht.Ref, res pacht.Resolution, act pacht.Act) error {
+	err := t.resolve(ctx, "resolve "+ref.String(), ref, res, act)
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, t.breakTx())
+}
+
+func (t *txVerbs) resolve(ctx context.Context, verb string, ref pacht.Ref, res pacht.Resolution, act pacht.Act) error {
+	if err := act.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	if err := res.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	if err := t.store.fits(ctx); err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	if err := t.open(ctx); err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	now, err := t.now(ctx)
+	if err == nil {
+		err = t.store.resolve(ctx, &work{runner: t.tx, now: now}, ref, res, act)
+	}
+	if err != nil && !errors.Is(err, pacht.ErrLeaseLost) {
+		return txError(verb, err)
+	}
+	return err
+}
+
 // open refuses a transaction that SQLite has undone by itself, as it does when the caller's
 // write is interrupted or the disk is full. database/sql does not know, and what followed would
 // be committed statement by statement, without the business rows (R4). Within a transaction

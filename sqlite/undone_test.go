@@ -23,6 +23,9 @@ func TestNothingIsWrittenForATransactionThatSQLiteHasUndone(t *testing.T) {
 		"settle": func(tx pacht.Tx) error {
 			return tx.SettleTx(t.Context(), pacht.Settlement{Ref: ref, Outcome: pacht.OutcomeCompleted})
 		},
+		"resolve": func(tx pacht.Tx) error {
+			return tx.ResolveTx(t.Context(), ref, pacht.Resolution{Status: pacht.Dead}, pacht.Act{By: "me", Reason: "test"})
+		},
 		"step": func(tx pacht.Tx) error { return tx.SetStepTx(t.Context(), ref, "reached", nil) },
 		"enqueue": func(tx pacht.Tx) error {
 			_, err := tx.EnqueueTx(t.Context(), []pacht.NewJob{newJob(1)})

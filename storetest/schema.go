@@ -96,10 +96,11 @@ func schemaCases(g *group) {
 	// The last one here: the columns stay.
 	g.run("S048, S085/columns that a later version adds disturb nothing", func(c *kase) {
 		held := c.take("a")
-		for _, table := range []string{"jobs", "leases", "attempts", "keys", "steps"} {
+		for _, table := range []string{"jobs", "leases", "attempts", "keys", "steps", "effects"} {
 			c.sql("ALTER TABLE %s ADD COLUMN later text", c.Table(table))
 		}
 		c.must(c.Store.SetStep(c.ctx, held.Ref(), "x", nil))
+		c.answer(c.intend(true, held.Ref(), intent("charge")).Effect, pacht.EffectSucceeded)
 		c.same("renewal", c.renew(held.Ref()).State, pacht.RenewExtended)
 		c.close(held.Ref(), pacht.OutcomeFailed)
 		id := c.ask(c.keyed("k", 1)).ID

@@ -39,6 +39,7 @@ type hold struct {
 	closing   bool // it closed the lease in a transaction, which may be open, committed or rolled back
 	guarded   bool // as far as we know that transaction still has the row locked, or has committed
 	output    json.RawMessage
+	effects   map[string]bool // those called or asked about under this lease; true: without an answer
 }
 
 // margin is how long before lease_until the holder stops itself (R8).
@@ -186,6 +187,9 @@ func (h *hold) Steps(ctx context.Context) ([]pacht.Step, error) {
 func (h *hold) CompleteTx(ctx context.Context, tx pacht.Tx) error {
 	if tx == nil {
 		return &pacht.InvalidError{Field: "transaction", Value: "nil", Bound: "store.Tx or store.SQLTx of an open transaction"}
+	}
+	if err := h.unanswered(); err != nil {
+		return h.refuseTx(ctx, tx, err)
 	}
 	h.mu.Lock()
 	before := h.closing

@@ -69,28 +69,39 @@ func (w *Worker) conclude(h *hold, err error) {
 	w.settler.put(h, w.settlement(h, err))
 }
 
-// settlement decides what a handler's answer means (R10). If the handler was stopped from
-// outside and did not say itself what that means, a hold job's outcome is unknown, and a
-// retry job failed: with the attempt given back unless its own timeout stopped it.
+// settlement decides what a handler's answer means (R10). While an effect is without an answer
+// the outcome is unknown, unless the handler said itself what its error means: never completed,
+// never retried blindly. If a handler was stopped from outside, a hold job of which no effect is
+// known is unknown too; else it failed, with the attempt given back unless its own timeout
+// stopped it.
 func (w *Worker) settlement(h *hold, err error) pacht.Settlement {
 	h.mu.Lock()
 	cause, output := h.cause, h.output
 	h.mu.Unlock()
+	open := h.unanswered()
 	policy := w.handlers[h.job.Kind].opts.Retry
 	if policy == nil {
 		policy = w.cfg.Retry
 	}
 	s := pacht.SettlementOf(h.job, err, policy, clock.Float())
 	s.Output = output
-	if err == nil || cause == nil || pacht.Classed(err) {
+	if pacht.Classed(err) || open == nil && (err == nil || cause == nil) {
 		return s
 	}
-	if why := cause.Error(); !strings.Contains(s.Error, why) {
-		s.Error = why + ": " + s.Error
+	if err == nil {
+		s.Error = "handler returned nil"
+	} else if cause != nil {
+		if why := cause.Error(); !strings.Contains(s.Error, why) {
+			s.Error = why + ": " + s.Error
+		}
+		s.Error = "handler was stopped: " + s.Error
 	}
-	s.Error = pacht.SafeText("handler was stopped: "+s.Error, pacht.MaxErrorBytes)
+	if open != nil {
+		s.Error = open.Error() + ": " + s.Error
+	}
+	s.Error = pacht.SafeText(s.Error, pacht.MaxErrorBytes)
 	switch {
-	case h.job.CrashPolicy == pacht.CrashHold:
+	case open != nil, h.job.CrashPolicy == pacht.CrashHold && !h.hasEffects():
 		s.Outcome, s.Delay = pacht.OutcomeUnknown, 0
 	case errors.Is(cause, pacht.ErrTimeout):
 	case errors.Is(cause, pacht.ErrCancelRequested):

@@ -20,9 +20,10 @@ func jobsPruneCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "prune --status STATUS --older-than AGE",
 		Short: "Delete finished jobs of an age, with their history",
-		Long: `Delete jobs that finished long enough ago, with their attempts, steps and reports, and
-idempotency keys that have expired. Unfinished jobs are never deleted, and a job takes all its
-history along. It works in small transactions, and may be stopped and repeated.
+		Long: `Delete jobs that finished long enough ago, with their attempts, steps, effects and reports, and
+idempotency keys that have expired. Unfinished jobs are never deleted, nor jobs with an effect
+that has no answer, and a job takes all its history along. It works in small transactions, and
+may be stopped and repeated.
 
 JSON: an array of {status, deleted}.`,
 		Example: `  pacht jobs prune --status Completed --older-than 30d

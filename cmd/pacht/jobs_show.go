@@ -15,6 +15,7 @@ type dossier struct {
 	pacht.JobInfo
 	Why      string             `json:"why"`
 	Steps    []pacht.Step       `json:"steps"`
+	Effects  []pacht.Effect     `json:"effects"`
 	Attempts []pacht.Attempt    `json:"attempts"`
 	Reports  []pacht.Report     `json:"reports"`
 	Audit    []pacht.AuditEntry `json:"audit"`
@@ -27,10 +28,13 @@ func jobsShowCommand(g *globals) *cobra.Command {
 		Use:   "show ID",
 		Short: "Show all that is known of a job, and why it does not run",
 		Long: `Show a job: its facts, a line why it does not run (or that it does), the steps it has
-reached, the whole history of its leases, outcomes that came too late, and acts by hand.
+reached, the calls it has made to the outside, the whole history of its leases, outcomes that
+came too late, and acts by hand.
 
 JSON: what "jobs list" gives, and {args, metadata, why,
   steps: [{token, name, data, at}],
+  effects: [{job, name, state, rev, key, reference, request, token, calls, answer, error,
+    first_called_at, called_at, answered_at, not_before}],
   attempts: [{job, token, attempt, owner, claimed_at, ended_at, late, outcome, next_status,
     next_run_at, error, output}],
   reports: [{job, token, at, owner, outcome, error}],
@@ -74,6 +78,10 @@ func collect(ctx context.Context, db pacht.Store, id pacht.ID) (d dossier, err e
 	if err != nil {
 		return d, err
 	}
+	effects, err := db.Effects(ctx, id)
+	if err != nil {
+		return d, err
+	}
 	attempts, err := db.Attempts(ctx, id)
 	if err != nil {
 		return d, err
@@ -83,7 +91,7 @@ func collect(ctx context.Context, db pacht.Store, id pacht.ID) (d dossier, err e
 		return d, err
 	}
 	audit, err := db.Audit(ctx, id)
-	d.Steps, d.Attempts, d.Reports, d.Audit = list(steps), list(attempts), list(reports), list(audit)
+	d.Steps, d.Effects, d.Attempts, d.Reports, d.Audit = list(steps), list(effects), list(attempts), list(reports), list(audit)
 	return d, err
 }
 
@@ -96,7 +104,7 @@ func (d dossier) print(cmd *cobra.Command) error {
 	if len(d.Metadata) > 0 {
 		printf(cmd, "\nmetadata\n%s\n", indent(string(d.Metadata), "  "))
 	}
-	for _, part := range []func(*cobra.Command) error{d.printSteps, d.printHistory, d.printReports, d.printAudit} {
+	for _, part := range []func(*cobra.Command) error{d.printSteps, d.printEffects, d.printHistory, d.printReports, d.printAudit} {
 		if err := part(cmd); err != nil {
 			return err
 		}
@@ -137,6 +145,22 @@ func (d dossier) printSteps(cmd *cobra.Command) error {
 	t := newTable(cmd, "  AT", "TOKEN", "NAME", "DATA")
 	for _, s := range d.Steps {
 		t.row("  "+stamp(s.At, d.now), s.Token, s.Name, cut(string(s.Data), 200))
+	}
+	return t.end()
+}
+
+func (d dossier) printEffects(cmd *cobra.Command) error {
+	if len(d.Effects) == 0 {
+		return nil
+	}
+	printf(cmd, "\ncalls to the outside\n")
+	t := newTable(cmd, "  CALLED", "TOKEN", "CALLS", "NAME", "STATE", "REFERENCE", "ANSWER OR ERROR")
+	for _, e := range d.Effects {
+		said := string(e.Answer)
+		if e.State != pacht.EffectSucceeded {
+			said = e.Error
+		}
+		t.row("  "+stamp(e.CalledAt, d.now), e.Token, e.Calls, e.Name, e.State, e.Reference, cut(said, 200))
 	}
 	return t.end()
 }

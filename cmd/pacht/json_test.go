@@ -60,7 +60,7 @@ func TestJSONOfEveryCommandHasItsDocumentedKeys(t *testing.T) {
 			args []string
 		}{
 			{job, []string{"jobs", "list"}},
-			{job + " args metadata why steps attempts reports audit", []string{"jobs", "show", id}},
+			{job + " args metadata why steps effects attempts reports audit", []string{"jobs", "show", id}},
 			{"queue pending due processing expired stuck dead cancelled settings", []string{"queues", "list"}},
 			{"queue pending due processing expired stuck dead cancelled settings audit", []string{"queues", "show", "default"}},
 			{"queue ttl_ns", ann("queues", "set", "default", "--ttl", "1m")},

@@ -179,6 +179,7 @@ type keeper struct {
 func (keeper) Remaining() time.Duration                    { return time.Minute }
 func (keeper) Ensure(context.Context, time.Duration) error { return nil }
 func (keeper) SetOutput(json.RawMessage) error             { return nil }
+func (keeper) EffectOpen(string, bool)                     {}
 func (k keeper) SetStep(ctx context.Context, name string, data json.RawMessage) error {
 	return k.store.SetStep(ctx, k.ref, name, data)
 }

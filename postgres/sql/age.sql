@@ -15,6 +15,11 @@ attempts AS (
 steps AS (
     UPDATE pacht.steps SET at = at - d FROM by
 ),
+effects AS (
+    UPDATE pacht.effects
+    SET first_called_at = first_called_at - d, called_at = called_at - d, answered_at = answered_at - d, not_before = not_before - d
+    FROM by
+),
 reports AS (
     UPDATE pacht.reports SET at = at - d FROM by
 ),

@@ -147,6 +147,22 @@ broken_report AS (
     )
     LIMIT 100
 ),
+broken_effect AS (
+    SELECT v.rule, e.job_id, 'effect ' || e.name || ', ' || e.state || ', rev ' || e.rev || ': ' || v.detail AS detail
+    FROM pacht.effects AS e
+    CROSS JOIN LATERAL (
+        VALUES
+            ('R2', 'there is no such job', NOT EXISTS (SELECT 1 FROM pacht.jobs AS j WHERE j.job_id = e.job_id)),
+            ('R3', 'nobody ever held token ' || e.token,
+                NOT EXISTS (SELECT 1 FROM pacht.attempts AS a WHERE a.job_id = e.job_id AND a.token = e.token)
+                AND NOT EXISTS (SELECT 1 FROM pacht.leases AS l WHERE l.job_id = e.job_id AND l.token = e.token AND l.status = 'Processing')),
+            ('R10', 'it has no answer, and its holder completed the job',
+                e.state IN ('called', 'unknown')
+                AND EXISTS (SELECT 1 FROM pacht.attempts AS a WHERE a.job_id = e.job_id AND a.outcome = 'Completed'))
+    ) AS v (rule, detail, broken)
+    WHERE v.broken
+    LIMIT 100
+),
 broken_watch AS (
     SELECT 'schema' AS rule, 0::bigint AS job_id, 'watch: its one row is missing, so no watcher can work' AS detail
     WHERE NOT EXISTS (SELECT 1 FROM pacht.watch)
@@ -162,6 +178,8 @@ UNION ALL
 SELECT b.rule, b.job_id, b.detail FROM broken_step AS b
 UNION ALL
 SELECT b.rule, b.job_id, b.detail FROM broken_report AS b
+UNION ALL
+SELECT b.rule, b.job_id, b.detail FROM broken_effect AS b
 UNION ALL
 SELECT b.rule, b.job_id, b.detail FROM broken_watch AS b
 ORDER BY 2, 1, 3;

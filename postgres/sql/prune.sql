@@ -1,6 +1,7 @@
 -- Deletes locked jobs with all that belongs to them, if they are still finished as asked:
--- never one with a lease. A job and all its attempts go together, because the highest token
--- must never go alone (R2). Keys keep their own life. Answers how many.
+-- never one with a lease, nor one with an effect that has no answer (R10). A job and all its
+-- attempts go together, because the highest token must never go alone (R2). Keys keep their own
+-- life. Answers how many.
 -- $1 jobs, $2 status, $3 finished at least this long ago, in microseconds
 WITH sure AS MATERIALIZED (
     SELECT j.job_id
@@ -16,6 +17,13 @@ WITH sure AS MATERIALIZED (
         AND a.next_status = $2::text
         AND a.ended_at <= statement_timestamp() - $3::bigint * interval '1 microsecond'
         AND (SELECT true FROM pacht.leases AS l WHERE l.job_id = j.job_id) IS NOT TRUE
+        AND (
+            SELECT true
+            FROM pacht.effects AS e
+            WHERE e.job_id = j.job_id
+                AND e.state IN ('called', 'unknown')
+            LIMIT 1
+        ) IS NOT TRUE
 ),
 history AS (
     DELETE FROM pacht.attempts AS a
@@ -24,6 +32,10 @@ history AS (
 reached AS (
     DELETE FROM pacht.steps AS t
     WHERE t.job_id = ANY (ARRAY(SELECT s.job_id FROM sure AS s))
+),
+called AS (
+    DELETE FROM pacht.effects AS e
+    WHERE e.job_id = ANY (ARRAY(SELECT s.job_id FROM sure AS s))
 ),
 late AS (
     DELETE FROM pacht.reports AS r

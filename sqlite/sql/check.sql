@@ -53,6 +53,7 @@ SELECT 'R2', x.job_id, 'history without its job in ' || x.what
 FROM (
     SELECT job_id, 'attempts' AS what FROM pacht_attempts
     UNION SELECT job_id, 'steps' FROM pacht_steps
+    UNION SELECT job_id, 'effects' FROM pacht_effects
     UNION SELECT job_id, 'reports' FROM pacht_reports) AS x
 WHERE NOT EXISTS (SELECT 1 FROM pacht_jobs AS j WHERE j.job_id = x.job_id)
 UNION ALL
@@ -61,6 +62,19 @@ FROM pacht_steps AS s
 WHERE NOT EXISTS (SELECT 1 FROM pacht_attempts AS a WHERE a.job_id = s.job_id AND a.token = s.token)
     AND NOT EXISTS (SELECT 1 FROM pacht_leases AS l WHERE l.job_id = s.job_id AND l.token = s.token)
     AND EXISTS (SELECT 1 FROM pacht_jobs AS j WHERE j.job_id = s.job_id)
+UNION ALL
+SELECT 'R3', e.job_id, 'the effect ' || e.name || ' has token ' || e.token || ', which was never taken'
+FROM pacht_effects AS e
+WHERE NOT EXISTS (SELECT 1 FROM pacht_attempts AS a WHERE a.job_id = e.job_id AND a.token = e.token)
+    AND NOT EXISTS (
+        SELECT 1
+        FROM pacht_leases AS l
+        WHERE l.job_id = e.job_id AND l.token = e.token AND l.status = 'Processing')
+UNION ALL
+SELECT 'R10', e.job_id, 'the effect ' || e.name || ' has no answer (' || e.state || '), and its holder completed the job'
+FROM pacht_effects AS e
+WHERE e.state IN ('called', 'unknown')
+    AND EXISTS (SELECT 1 FROM pacht_attempts AS a WHERE a.job_id = e.job_id AND a.outcome = 'Completed')
 UNION ALL
 SELECT 'R4', l.job_id, 'the lease is held under token ' || l.token || ', which the ledger has closed'
 FROM pacht_leases AS l
