@@ -24,6 +24,7 @@ type Store interface {
 	Sweeper
 	Reader
 	Operator
+	BreakLog
 	EffectLog
 	Checker
 
@@ -56,6 +57,9 @@ type Tx interface {
 	// SetStepTx is SetStep in the transaction. If it returns an error, ErrLeaseLost or any
 	// other, it has broken the transaction.
 	SetStepTx(ctx context.Context, ref Ref, name string, data json.RawMessage) error
+	// DecideTx is Decide in the transaction: the record and the decision on it commit together.
+	// If it returns an error, *BreakError or any other, it has broken the transaction.
+	DecideTx(ctx context.Context, d Decision) error
 	// ResolveTx is Operator.Resolve in the transaction: it takes and closes a vacant or parked
 	// lease, fenced by the token it had. Of two that try, one waits for the other's commit, and
 	// one wins. If it returns an error, it has broken the transaction. Like SettleTx it should be

@@ -27,6 +27,10 @@ type queries struct {
 	Bounds         string `sql:"bounds"`
 	Break          string `sql:"break"`
 	BreakAround    string `sql:"break_around"`
+	BreakCounts    string `sql:"break_counts"`
+	Breaks         string `sql:"breaks"`
+	BreaksOf       string `sql:"breaks_of"`
+	BreaksOpen     string `sql:"breaks_open"`
 	Cancel         string `sql:"cancel"`
 	Check          string `sql:"check"`
 	Claim          string `sql:"claim"`
@@ -38,6 +42,8 @@ type queries struct {
 	CopyNotify     string `sql:"copy_notify"`
 	CopyNumber     string `sql:"copy_number"`
 	Counts         string `sql:"counts"`
+	Decide         string `sql:"decide"`
+	Decisions      string `sql:"decisions"`
 	Due            string `sql:"due"`
 	Effects        string `sql:"effects"`
 	Enqueue        string `sql:"enqueue"`

@@ -8,7 +8,10 @@
 //
 // It runs as a job on the lease mechanism itself: Handle is its handler, Run enqueues a pass
 // whenever one is due, and any number of processes may do both. Every decision is a row in the
-// table decisions.
+// table decisions, and the state of each difference a row in the table breaks.
+//
+// Nothing is ever concluded from silence: an error, a panic, a time-out, an answer about another
+// reference or with values that cannot be is inconclusive, changes no record, and is asked again.
 package reconcile
 
 import (
@@ -35,34 +38,53 @@ const (
 
 // Record is what one side says of one reference.
 type Record struct {
-	Reference  string          `json:"reference"` // ours
-	ProviderID string          `json:"provider_id,omitempty"`
-	State      State           `json:"state"`
-	Amount     money.Amount    `json:"amount"`
-	Refunded   int64           `json:"refunded_minor,omitempty"` // given back so far
-	Charges    int             `json:"charges,omitempty"`        // how often the money was taken; more than 1 = charged twice
-	At         time.Time       `json:"at,omitzero"`              // since when it is so, or when it was made
-	Detail     json.RawMessage `json:"detail,omitempty"`         // for people
+	Reference  string `json:"reference"` // ours
+	ProviderID string `json:"provider_id,omitempty"`
+	State      State  `json:"state"`
+	// Amount is what was taken, or is to be taken. It must be there if money has moved, and in
+	// each of our own records; what could not be read must not become a zero (S104).
+	Amount   money.Amount    `json:"amount"`
+	Refunded int64           `json:"refunded_minor,omitempty"` // given back so far
+	Charges  int             `json:"charges,omitempty"`        // how often the money was taken; more than 1 = charged twice
+	At       time.Time       `json:"at,omitzero"`              // since when it is so, or when it was made
+	Detail   json.RawMessage `json:"detail,omitempty"`         // for people
 }
 
-// Class is the kind of a difference.
+// moved says whether money has moved, whatever became of it since.
+func (r Record) moved() bool {
+	return r.State == Succeeded || r.State == Refunded || r.State == ChargedBack
+}
+
+// Class is the kind of a difference. There is at most one at a time for a reference: the gravest.
 type Class string
 
+// The classes, and what is done about each by default: see DefaultPolicies.
 const (
 	PaidThere     Class = "paid_there_pending_here"
+	PaidThereLate Class = "paid_there_failed_here" // after we gave up
 	FailedThere   Class = "failed_there_pending_here"
-	UnknownThere  Class = "unknown_there"
-	AmountDiffers Class = "amount_differs" // or the currency does
+	UnknownThere  Class = "unknown_there"  // nothing final is known there: silence, garbage, pending
+	UnknownHere   Class = "unknown_here"   // our own record cannot be read
+	AmountDiffers Class = "amount_differs" // or the currency does, or more was given back than taken
 	ChargedTwice  Class = "charged_twice"
-	ReversedThere Class = "reversed_there" // refunded or charged back there
+	ReversedThere Class = "reversed_there" // refunded or charged back there, and not yet here
 	MissingHere   Class = "there_not_here"
-	MissingThere  Class = "here_not_there"
+	MissingThere  Class = "here_not_there" // also a refund that we have and they have not
+	PaidHere      Class = "paid_here_failed_there"
 )
+
+// Classes lists all of them.
+var Classes = []Class{
+	PaidThere, PaidThereLate, FailedThere, ReversedThere, UnknownThere, UnknownHere,
+	MissingThere, MissingHere, AmountDiffers, ChargedTwice, PaidHere,
+}
 
 // Ours is the user's records. References are the user's; all methods may be called from several
 // goroutines and processes at once.
 type Ours interface {
-	// Reference is the reference that a job works on; "" if it is none of ours.
+	// Reference is the reference that a job works on; "" if it is none of ours. It must be the
+	// one whose record says whether the work of this very job is done, because a parked job is
+	// closed once both sides agree on it: a refund has a reference of its own.
 	Reference(job pacht.JobInfo) string
 	// Find is our record; NotFound as its State if there is none.
 	Find(ctx context.Context, reference string) (Record, error)
@@ -73,7 +95,9 @@ type Ours interface {
 	Reversible(ctx context.Context, after string, limit int) ([]Record, error)
 	// Heal brings our record to what the provider says, by the same idempotent transition that
 	// webhooks and operators use, in one transaction whose last statement before the commit is
-	// f.CommitTx. It is called for classes whose policy is Heal.
+	// f.CommitTx. It is called for classes whose policy is Heal, again and again until our
+	// record agrees: so one call may do one step, such as from pending to paid (PaidThere), and
+	// the next the rest, such as from paid to refunded (ReversedThere).
 	Heal(ctx context.Context, f *Finding) error
 }
 
@@ -87,16 +111,7 @@ type Theirs interface {
 // Lister is a Theirs that can also list what the provider has.
 type Lister interface {
 	// List is a page of records that the provider made since the given time, and the cursor of
-	// the next; "" = that was the last. A scan that fails on the way is inconclusive.
+	// the next; "" = that was the last. A scan that fails on the way is inconclusive: what it
+	// did not come to is looked at by the next.
 	List(ctx context.Context, since time.Time, cursor string) (page []Record, next string, err error)
-}
-
-// Finding is one difference, in the hands of Ours.Heal.
-type Finding struct {
-	Class  Class
-	Ours   Record
-	Theirs Record
-	Job    *pacht.JobInfo // the parked job that it is about, if there is one
-
-	decision pacht.Decision
 }

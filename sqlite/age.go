@@ -20,6 +20,7 @@ func (s *Store) Age(ctx context.Context, d time.Duration) error {
 		for _, query := range []string{
 			s.sql.AgeJobs, s.sql.AgeLeases, s.sql.AgeAttempts, s.sql.AgeSteps, s.sql.AgeEffects, s.sql.AgeReports,
 			s.sql.AgeKeys, s.sql.AgeWorkers, s.sql.AgeAudit, s.sql.AgeWatch, s.sql.AgeSweeps,
+			s.sql.AgeBreaks, s.sql.AgeDecisions,
 		} {
 			if _, err := w.ExecContext(ctx, query, d.Milliseconds()); err != nil {
 				return err

@@ -67,6 +67,14 @@ type statements struct {
 	TakeAndClose  string `sql:"take_and_close"`
 	QueueSet      string `sql:"set_queue"`
 
+	Decide      string `sql:"decide"`
+	DecideNote  string `sql:"decide_note"`
+	Breaks      string `sql:"breaks"`
+	BreaksOpen  string `sql:"breaks_open"`
+	BreaksOf    string `sql:"breaks_of"`
+	Decisions   string `sql:"decisions"`
+	BreakCounts string `sql:"break_counts"`
+
 	PruneCompleted string `sql:"prune_completed"`
 	PruneBadly     string `sql:"prune_ended_badly"`
 	Prune          string `sql:"prune"`
@@ -100,17 +108,19 @@ type statements struct {
 	LeaseStats     string `sql:"lease_stats"`
 	Check          string `sql:"check"`
 
-	AgeJobs     string `sql:"age_jobs"`
-	AgeLeases   string `sql:"age_leases"`
-	AgeAttempts string `sql:"age_attempts"`
-	AgeSteps    string `sql:"age_steps"`
-	AgeEffects  string `sql:"age_effects"`
-	AgeReports  string `sql:"age_reports"`
-	AgeKeys     string `sql:"age_keys"`
-	AgeWorkers  string `sql:"age_workers"`
-	AgeAudit    string `sql:"age_audit"`
-	AgeWatch    string `sql:"age_watch"`
-	AgeSweeps   string `sql:"age_sweeps"`
+	AgeJobs      string `sql:"age_jobs"`
+	AgeLeases    string `sql:"age_leases"`
+	AgeAttempts  string `sql:"age_attempts"`
+	AgeSteps     string `sql:"age_steps"`
+	AgeEffects   string `sql:"age_effects"`
+	AgeReports   string `sql:"age_reports"`
+	AgeKeys      string `sql:"age_keys"`
+	AgeWorkers   string `sql:"age_workers"`
+	AgeAudit     string `sql:"age_audit"`
+	AgeWatch     string `sql:"age_watch"`
+	AgeSweeps    string `sql:"age_sweeps"`
+	AgeBreaks    string `sql:"age_breaks"`
+	AgeDecisions string `sql:"age_decisions"`
 }
 
 // runner runs statements: the writer's prepared ones, a caller's transaction, or a reader.

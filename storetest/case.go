@@ -62,7 +62,7 @@ type kase struct {
 }
 
 // tables lists all that a case can write to.
-var tables = []string{"reports", "steps", "effects", "attempts", "leases", "keys", "jobs", "audit", "queues", "workers"}
+var tables = []string{"reports", "steps", "effects", "attempts", "leases", "keys", "jobs", "audit", "queues", "workers", "breaks", "decisions"}
 
 // empty ends what a failed case left open, and takes away all that it wrote.
 func (c *kase) empty() {

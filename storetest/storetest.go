@@ -69,6 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) Backend) {
 		{"transaction", txCases},
 		{"effects", effectCases},
 		{"operator", operatorCases},
+		{"breaks", breakCases},
 		{"resolve", resolveTxCases},
 		{"race", raceCases},
 		{"prune", pruneCases},

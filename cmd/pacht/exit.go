@@ -21,8 +21,8 @@ const exitHelp = `Exit codes:
   1  failed, or something was found: a bad verdict of doctor, handlers that did not end,
      refused lines of a batch
   2  the command line or a value in it is not allowed; nothing was done
-  3  refused: no such job, not in this status, lease lost, key used for other content,
-     row locked; nothing was changed
+  3  refused: no such job or break, not in this status, lease lost, key used for other content,
+     row locked, break changed since; nothing was changed
   4  the tables are missing, older or newer than this program
   5  the connection broke before the answer came: it may have been done or not
   128 + signal number: stopped at once by a second signal`
@@ -39,6 +39,8 @@ var errFound = errors.New("")
 func exitCode(err error) int {
 	var usage *usageError
 	var invalid *pacht.InvalidError
+	var changed *pacht.BreakError
+	var missing *noBreakError
 	switch {
 	case err == nil:
 		return exitOK
@@ -49,7 +51,8 @@ func exitCode(err error) int {
 	case errors.Is(err, pacht.ErrSchema):
 		return exitSchema
 	case errors.Is(err, pacht.ErrNotFound), errors.Is(err, pacht.ErrWrongStatus), errors.Is(err, pacht.ErrLeaseLost),
-		errors.Is(err, pacht.ErrAlreadySettled), errors.Is(err, pacht.ErrKeyConflict), errors.Is(err, pacht.ErrBusy):
+		errors.Is(err, pacht.ErrAlreadySettled), errors.Is(err, pacht.ErrKeyConflict), errors.Is(err, pacht.ErrBusy),
+		errors.As(err, &changed), errors.As(err, &missing):
 		return exitRefused
 	}
 	return exitFailed

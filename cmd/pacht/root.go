@@ -79,6 +79,7 @@ Start with "pacht migrate up", then "pacht enqueue" and "pacht work".
 		watchCommand(g),
 		jobsCommand(g),
 		stuckCommand(g),
+		breaksCommand(g),
 		queuesCommand(g),
 		workersCommand(g),
 		doctorCommand(g),

@@ -45,6 +45,7 @@ var oneStoreOnly = []alone{
 	{"sqlite", "claim_id_close", partOfVerb},
 	{"sqlite", "claim_look", "a claim on a file first looks without its write lock; on PostgreSQL a claim that looks makes nobody wait"},
 	{"sqlite", "claimed*", partOfVerb},
+	{"sqlite", "decide_note", partOfVerb},
 	{"sqlite", "enqueue_lease", partOfVerb},
 	{"sqlite", "expire*_*", partOfVerb},
 	{"sqlite", "finish*", partOfVerb},

@@ -39,5 +39,11 @@ sleepers AS (
 ),
 audit AS (
     UPDATE pacht.audit SET at = at - d FROM by
+),
+breaks AS (
+    UPDATE pacht.breaks SET first_seen = first_seen - d, last_seen = last_seen - d, next_at = next_at - d FROM by
+),
+decisions AS (
+    UPDATE pacht.decisions SET at = at - d FROM by
 )
 UPDATE pacht.watch SET passed_at = passed_at - d, next_at = next_at - d FROM by;
