@@ -190,6 +190,7 @@ func TestNothingIsTooOldToBeAsked(t *testing.T) {
 		for _, lane := range reconcile.Lanes {
 			b.pass(r, lane)
 		}
+		b.pass(r, reconcile.LaneSettled) // looks at what is with a person
 		b.same("healed", b.rows("SELECT count(*) FROM payments WHERE state = 'succeeded'")+" "+b.credits(), "4 3")
 		b.same("only here", b.breaks("only here"), "here_not_there waiting")
 		b.same("only there", b.breaks("only there"), "there_not_here person")
@@ -267,7 +268,7 @@ func TestParkedJobsOnWhichBothSidesAgreeAreClosed(t *testing.T) {
 		b.same("own", b.job(own.ID).Status, pacht.Dead)
 		b.same("left alone", line(b.job(foreign.ID).Status, b.job(unheard.ID).Status, b.job(odd.ID).Status), line(pacht.Stuck, pacht.Stuck, pacht.Stuck))
 		b.same("report", line(report.Resolved, report.NobodysMany, report.Failed, report.Problems[0].Reference),
-			fmt.Sprint(2, 2, 1, "job "+odd.ID.String()))
+			line(2, 2, 1, "job "+odd.ID.String()))
 		audit, err := b.store.Audit(b.Context(), paid.ID)
 		must(b, err)
 		if len(audit) != 1 || !strings.Contains(audit[0].Reason, "both sides agree") {

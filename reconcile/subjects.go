@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -189,6 +190,12 @@ func (p *pass) breaks(ctx context.Context, f pacht.BreakFilter) error {
 		var page []subject
 		for _, b := range list {
 			f.After = pacht.BreakCursor{Reference: b.Reference, Class: b.Class}
+			// What the provider has without a reference of ours cannot be looked up: the list, or a
+			// person, says what becomes of it.
+			var theirs Record
+			if json.Unmarshal(b.Theirs, &theirs) == nil && theirs.foreign() {
+				continue
+			}
 			if !p.seen[b.Reference] {
 				p.seen[b.Reference] = true
 				page = append(page, subject{reference: b.Reference})

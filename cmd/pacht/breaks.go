@@ -139,8 +139,8 @@ func breaksSummaryCommand(g *globals) *cobra.Command {
 		Long: `Sum up the open breaks by class, status and currency, with the age of the oldest of each, and
 what was healed today (UTC, by the database's clock). Amounts are in minor units.
 
-JSON: {at, open: [{class, status, currency, breaks, amount_minor, oldest}], healed_today: [the same],
-at_risk_minor: {CURRENCY: AMOUNT}}.`,
+JSON: {at, open: [{class, status, currency, breaks, amount_minor, oldest}],
+  healed_today: [the same], at_risk_minor: {CURRENCY: AMOUNT}}.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			db, err := g.open(cmd.Context())

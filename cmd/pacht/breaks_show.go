@@ -119,8 +119,8 @@ func breaksCloseCommand(g *globals) *cobra.Command {
 		Short: "End a break as it is",
 		Long: `End an open break by hand: it was settled elsewhere, or is accepted as it is. It changes neither
 side's record and no job. The reconciler leaves it alone as long as it sees the very same on both
-sides; anything else opens it again. It is fenced: with --rev it applies only if the break is as it was then,
-else to what was just read.
+sides; anything else opens it again. It is fenced: with --rev it applies only if the break is as
+it was then, else to what was just read.
 
 JSON: {reference, class, status, rev}.`,
 		Args: cobra.ExactArgs(2),
