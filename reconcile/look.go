@@ -164,7 +164,9 @@ func (p *pass) ofListed(row Record) (subject, bool) {
 const foreignPrefix = "provider:"
 
 // foreign says that the provider has it without a reference of ours: there is nothing to look up.
-func (r Record) foreign() bool { return r.ProviderID != "" && r.Reference == foreignPrefix+r.ProviderID }
+func (r Record) foreign() bool {
+	return r.ProviderID != "" && r.Reference == foreignPrefix+r.ProviderID
+}
 
 func (s subject) foreign() bool { return s.listed != nil && s.listed.foreign() }
 
