@@ -217,8 +217,46 @@ func everyVerb(t *testing.T, s *Store, begin func() (pacht.Tx, func() error)) {
 	if must("prune", err); pruned < 1 {
 		t.Fatalf("pruned %d", pruned)
 	}
+	breakVerbs(t, s, begin)
 	readAll(t, s, stored[3].ID)
 	check(t, s)
+}
+
+func breakVerbs(t *testing.T, s *Store, begin func() (pacht.Tx, func() error)) {
+	t.Helper()
+	ctx := t.Context()
+	d := pacht.Decision{Reference: `p'1 "x" \\ $1`, Class: "c", Status: pacht.BreakWaiting, Wait: time.Minute, AmountMinor: 1<<63 - 1, Currency: "EUR",
+		Ours: []byte(`{"it's": "$1"}`), By: "o'w", Reason: "it's $1", Since: time.Now().Add(-time.Hour)}
+	b, err := s.Decide(ctx, d)
+	if err != nil || b.Rev != 1 || b.Reference != d.Reference || string(b.Ours) != string(d.Ours) || b.LastSeen.Sub(b.FirstSeen) < 59*time.Minute {
+		t.Fatalf("decide: %+v, %v", b, err)
+	}
+	tx, commit := begin()
+	d.Rev, d.Status, d.Wait, d.Job, d.Currency, d.Ours = 1, pacht.BreakHealed, 0, 7, "", nil
+	if err := errors.Join(tx.DecideTx(ctx, d), commit()); err != nil {
+		t.Fatalf("decide in a transaction: %v", err)
+	}
+	var refused *pacht.BreakError
+	tx, commit = begin()
+	if err := tx.DecideTx(ctx, d); !errors.As(err, &refused) || refused.Break.Rev != 2 || commit() == nil {
+		t.Fatalf("decide again: %v", err)
+	}
+	if _, err := s.Decide(ctx, d); !errors.As(err, &refused) || refused.Break.Job != 7 {
+		t.Fatalf("decide again: %v", err)
+	}
+	for _, f := range []pacht.BreakFilter{{Reference: d.Reference, Ended: true}, {Ended: true}, {Status: pacht.BreakHealed, Class: "c"}, {Due: true}, {}} {
+		if list, err := s.Breaks(ctx, f); err != nil || len(list) != 1 && f.Ended {
+			t.Fatalf("breaks %+v: %+v, %v", f, list, err)
+		}
+	}
+	entries, err := s.Decisions(ctx, d.Reference)
+	if err != nil || len(entries) != 2 || entries[0].Reason != "it's $1" || entries[0].Wait != time.Minute {
+		t.Fatalf("decisions %+v, %v", entries, err)
+	}
+	counts, err := s.BreakCounts(ctx, time.Now().Add(-time.Hour))
+	if err != nil || len(counts) != 1 || counts[0].AmountMinor != 1<<63-1 {
+		t.Fatalf("counts %+v, %v", counts, err)
+	}
 }
 
 // readAll asks every question.

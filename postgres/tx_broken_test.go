@@ -91,6 +91,7 @@ func TestNoErrorOfAFencedCallLeavesATransactionThatCanBeCommitted(t *testing.T) 
 	settle := func(ctx context.Context, tx pacht.Tx, ref pacht.Ref) error {
 		return tx.SettleTx(ctx, pacht.Settlement{Ref: ref, Outcome: pacht.OutcomeCompleted})
 	}
+	decided := pacht.Decision{Reference: "p1", Class: "c", Status: pacht.BreakHealed, By: "me", Reason: "test"}
 	calls := map[string]struct {
 		before string
 		call   func(pacht.Tx, pacht.Ref) error
@@ -107,6 +108,14 @@ func TestNoErrorOfAFencedCallLeavesATransactionThatCanBeCommitted(t *testing.T) 
 		"resolve, held": {"", func(tx pacht.Tx, ref pacht.Ref) error {
 			return tx.ResolveTx(t.Context(), ref, pacht.Resolution{Status: pacht.Completed}, pacht.Act{By: "me", Reason: "test"})
 		}},
+		"decide, cancelled": {"", func(tx pacht.Tx, _ pacht.Ref) error { return tx.DecideTx(cancelled, decided) }},
+		"decide, invalid":   {"", func(tx pacht.Tx, _ pacht.Ref) error { return tx.DecideTx(t.Context(), pacht.Decision{}) }},
+		"decide, refused": {"", func(tx pacht.Tx, _ pacht.Ref) error {
+			stale := decided
+			stale.Rev = 9
+			return tx.DecideTx(t.Context(), stale)
+		}},
+		"decide, no right": {"SET LOCAL ROLE powerless", func(tx pacht.Tx, _ pacht.Ref) error { return tx.DecideTx(t.Context(), decided) }},
 		"settle, no right": {"SET LOCAL ROLE powerless", func(tx pacht.Tx, ref pacht.Ref) error { return settle(t.Context(), tx, ref) }},
 		"settle, lost, no right to look": {"SET LOCAL ROLE half", func(tx pacht.Tx, ref pacht.Ref) error {
 			return settle(t.Context(), tx, pacht.Ref{Job: ref.Job, Token: ref.Token + 1})

@@ -24,10 +24,10 @@ func compare(ours, theirs Record) difference {
 	}
 	if theirs.moved() || theirs.State == Pending && theirs.Amount != (money.Amount{}) && ours.State != Failed {
 		if ours.Amount != theirs.Amount {
-			return difference{AmountDiffers, fmt.Sprintf("we have %s, the provider has %s", say(ours.Amount), say(theirs.Amount)), atRisk(ours.Amount, theirs.Amount)}
+			return difference{AmountDiffers, fmt.Sprintf("we have %s, the provider has %s", ours.Amount, theirs.Amount), atRisk(ours.Amount, theirs.Amount)}
 		}
 		if theirs.Refunded > theirs.Amount.Minor {
-			return difference{AmountDiffers, fmt.Sprintf("the provider gave back %d of %s", theirs.Refunded, say(theirs.Amount)),
+			return difference{AmountDiffers, fmt.Sprintf("the provider gave back %s of %s", money.Amount{Minor: theirs.Refunded, Currency: theirs.Amount.Currency}, theirs.Amount),
 				money.Amount{Minor: theirs.Refunded - theirs.Amount.Minor, Currency: theirs.Amount.Currency}}
 		}
 	}
@@ -70,14 +70,16 @@ func compareMissing(ours, theirs Record) (difference, bool) {
 // compareReversal compares two records of money that has moved: what came back since.
 func compareReversal(ours, theirs Record) difference {
 	back := money.Amount{Minor: theirs.Refunded - ours.Refunded, Currency: theirs.Amount.Currency}
+	amounts := fmt.Sprintf("we gave back %s, the provider %s",
+		money.Amount{Minor: ours.Refunded, Currency: back.Currency}, money.Amount{Minor: theirs.Refunded, Currency: back.Currency})
 	switch {
 	case theirs.State == ChargedBack && ours.State != ChargedBack:
 		return difference{ReversedThere, fmt.Sprintf("we have it as %s, the provider as charged back", ours.State), theirs.Amount}
 	case back.Minor > 0:
-		return difference{ReversedThere, fmt.Sprintf("we gave back %d, the provider %d", ours.Refunded, theirs.Refunded), back}
+		return difference{ReversedThere, amounts, back}
 	case back.Minor < 0:
 		back.Minor = -back.Minor
-		return difference{MissingThere, fmt.Sprintf("we gave back %d, the provider %d", ours.Refunded, theirs.Refunded), back}
+		return difference{MissingThere, amounts, back}
 	case ours.State == ChargedBack && theirs.State != ChargedBack:
 		return difference{MissingThere, fmt.Sprintf("we have it as charged back, the provider as %s", theirs.State), theirs.Amount}
 	}
@@ -102,7 +104,7 @@ func fault(r Record, reference string, mine bool) string {
 		return "it has no amount"
 	case !none && r.Amount.Minor <= 0:
 		return fmt.Sprintf("an amount of %d", r.Amount.Minor)
-	case !none && !currency(r.Amount.Currency):
+	case !none && r.Amount.Validate() != nil:
 		return fmt.Sprintf("%.20q is no currency", r.Amount.Currency)
 	case r.Refunded < 0:
 		return fmt.Sprintf("%d given back", r.Refunded)
@@ -115,16 +117,6 @@ func fault(r Record, reference string, mine bool) string {
 	}
 	return ""
 }
-
-func currency(code money.Currency) bool {
-	ok := len(code) == 3
-	for i := 0; ok && i < len(code); i++ {
-		ok = code[i] >= 'A' && code[i] <= 'Z'
-	}
-	return ok
-}
-
-func say(a money.Amount) string { return fmt.Sprintf("%d %s", a.Minor, a.Currency) }
 
 // times is an amount n times, at most the largest there is.
 func times(a money.Amount, n int) money.Amount {

@@ -210,7 +210,7 @@ func (p *pass) decision(c *matter, status pacht.BreakStatus) pacht.Decision {
 		AmountMinor: max(c.risk.Minor, 0), Ours: evidence(c.finding.Ours), Theirs: evidence(c.finding.Theirs),
 		By: p.cfg.By, Reason: pacht.SafeText(c.why, pacht.MaxReasonBytes), Since: c.opened(),
 	}
-	if currency(c.risk.Currency) {
+	if c.risk.Validate() == nil {
 		d.Currency = string(c.risk.Currency)
 	}
 	if c.job != nil {

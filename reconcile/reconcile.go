@@ -43,7 +43,7 @@ type Record struct {
 	State      State  `json:"state"`
 	// Amount is what was taken, or is to be taken. It must be there if money has moved, and in
 	// each of our own records; what could not be read must not become a zero (S104).
-	Amount   money.Amount    `json:"amount"`
+	Amount   money.Amount    `json:"amount,omitzero"`
 	Refunded int64           `json:"refunded_minor,omitempty"` // given back so far
 	Charges  int             `json:"charges,omitempty"`        // how often the money was taken; more than 1 = charged twice
 	At       time.Time       `json:"at,omitzero"`              // since when it is so, or when it was made

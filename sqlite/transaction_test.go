@@ -250,6 +250,13 @@ func TestWhateverAFencedVerbRefusesBreaksTheTransaction(t *testing.T) {
 		"step, ended context": func(tx pacht.Tx) error { return tx.SetStepTx(ended, ref, "charged", nil) },
 		"step, no name":       func(tx pacht.Tx) error { return tx.SetStepTx(t.Context(), ref, "", nil) },
 		"step, lost lease":    func(tx pacht.Tx) error { return tx.SetStepTx(t.Context(), ref, "charged", nil) },
+		"decide, ended context": func(tx pacht.Tx) error {
+			return tx.DecideTx(ended, pacht.Decision{Reference: "p1", Class: "c", Status: pacht.BreakHealed, By: "me", Reason: "test"})
+		},
+		"decide, nothing": func(tx pacht.Tx) error { return tx.DecideTx(t.Context(), pacht.Decision{}) },
+		"decide, refused": func(tx pacht.Tx) error {
+			return tx.DecideTx(t.Context(), pacht.Decision{Reference: "p1", Class: "c", Rev: 3, Status: pacht.BreakHealed, By: "me", Reason: "test"})
+		},
 		"resolve, ended context": func(tx pacht.Tx) error {
 			return tx.ResolveTx(ended, ref, pacht.Resolution{Status: pacht.Dead}, pacht.Act{By: "me", Reason: "test"})
 		},

@@ -26,6 +26,9 @@ func TestNothingIsWrittenForATransactionThatSQLiteHasUndone(t *testing.T) {
 		"resolve": func(tx pacht.Tx) error {
 			return tx.ResolveTx(t.Context(), ref, pacht.Resolution{Status: pacht.Dead}, pacht.Act{By: "me", Reason: "test"})
 		},
+		"decide": func(tx pacht.Tx) error {
+			return tx.DecideTx(t.Context(), pacht.Decision{Reference: "p1", Class: "c", Status: pacht.BreakHealed, By: "me", Reason: "test"})
+		},
 		"step": func(tx pacht.Tx) error { return tx.SetStepTx(t.Context(), ref, "reached", nil) },
 		"enqueue": func(tx pacht.Tx) error {
 			_, err := tx.EnqueueTx(t.Context(), []pacht.NewJob{newJob(1)})
@@ -46,6 +49,9 @@ func TestNothingIsWrittenForATransactionThatSQLiteHasUndone(t *testing.T) {
 	}
 	if steps, err := s.Steps(t.Context(), ref.Job); err != nil || len(steps) != 0 {
 		t.Errorf("steps %+v, %v", steps, err)
+	}
+	if breaks, err := s.Breaks(t.Context(), pacht.BreakFilter{Ended: true}); err != nil || len(breaks) != 0 {
+		t.Errorf("breaks %+v, %v", breaks, err)
 	}
 	if counts, err := s.Counts(t.Context()); err != nil || len(counts) != 1 || counts[0].Jobs != 1 {
 		t.Errorf("counts %+v, %v", counts, err)
