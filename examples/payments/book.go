@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"embed"
-	"errors"
 	"fmt"
+	"io/fs"
+	"path"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,25 +17,53 @@ import (
 	"github.com/pacht-queue/pacht/sqlite"
 )
 
-//go:embed sql
+//go:embed sql tables
 var sqlFiles embed.FS
 
 type statements struct {
-	CreateTables string `sql:"create_tables"`
 	Create       string `sql:"create"`
-	Pay          string `sql:"pay"`
-	Decline      string `sql:"decline"`
 	Payment      string `sql:"payment"`
+	Lock         string `sql:"lock"`
 	Payments     string `sql:"payments"`
-	Tally        string `sql:"tally"`
+	Pending      string `sql:"pending"`
+	Reversible   string `sql:"reversible"`
+	Settle       string `sql:"settle"`
+	Transition   string `sql:"transition"`
+	Transitions  string `sql:"transitions"`
+	Book         string `sql:"book"`
+	Balances     string `sql:"balances"`
+	Unbalanced   string `sql:"unbalanced"`
+	RefundCreate string `sql:"refund_create"`
+	RefundThere  string `sql:"refund_there"`
+	RefundSettle string `sql:"refund_settle"`
+	Refund       string `sql:"refund"`
+	Refunds      string `sql:"refunds"`
+
+	RefundsPending string `sql:"refunds_pending"`
+
+	EventAdd    string `sql:"event_add"`
+	EventJudge  string `sql:"event_judge"`
+	EventRefuse string `sql:"event_refuse"`
+	Events      string `sql:"events"`
+	RequestAdd  string `sql:"request_add"`
+	Request     string `sql:"request"`
+	Duplicates  string `sql:"duplicates"`
+	Tally       string `sql:"tally"`
 }
 
 // Book keeps payments in a database, in the same transactions as their jobs. Made by OnSQLite
 // or OnPostgres.
 type Book struct {
-	db  *sql.DB
-	tx  func(*sql.Tx) pacht.Tx
-	sql statements
+	// Queue is the queue of follow-up jobs; "" = pacht.DefaultQueue.
+	Queue string
+	// RefundLate gives the money of a late success back at once, instead of keeping it.
+	RefundLate bool
+
+	db      *sql.DB
+	options *sql.TxOptions
+	tx      func(*sql.Tx) pacht.Tx
+	sql     statements
+	tables  []string
 }
 
 // OnSQLite keeps payments in the store's own file.
@@ -43,10 +73,10 @@ func OnSQLite(store *sqlite.Store) (*Book, error) {
 }
 
 // OnPostgres keeps payments in the database that db leads to, which is the store's too. The
-// table stands in the queue's schema, so that both go together; a real system would have its
+// tables stand in the queue's schema, so that all go together; a real system would have its
 // own.
 func OnPostgres(db *sql.DB, store *postgres.Store, schema string) (*Book, error) {
-	b := &Book{db: db, tx: store.SQLTx}
+	b := &Book{db: db, tx: store.SQLTx, options: &sql.TxOptions{Isolation: sql.LevelReadCommitted}}
 	return b, b.load("postgres", "pacht.", pgx.Identifier{schema}.Sanitize()+".")
 }
 
@@ -54,13 +84,32 @@ func (b *Book) load(dialect, from, to string) error {
 	if err := sqltext.Fill(&b.sql, sqlFiles, "sql/"+dialect, from, to); err != nil {
 		return fmt.Errorf("payments on %s: %w", dialect, err)
 	}
+	files, err := fs.ReadDir(sqlFiles, "tables/"+dialect)
+	if err != nil {
+		return fmt.Errorf("payments on %s: %w", dialect, err)
+	}
+	for _, f := range files {
+		text, err := fs.ReadFile(sqlFiles, path.Join("tables", dialect, f.Name()))
+		if err != nil {
+			return fmt.Errorf("payments on %s: %w", dialect, err)
+		}
+		b.tables = append(b.tables, sqltext.Rename(sqltext.Strip(string(text)), from, to))
+	}
 	return nil
 }
 
-// CreateTables makes the business table. The queue's own tables must be there.
+// CreateTables makes the business tables. The queue's own tables must be there.
 func (b *Book) CreateTables(ctx context.Context) error {
-	if _, err := b.db.ExecContext(ctx, b.sql.CreateTables); err != nil {
-		return fmt.Errorf("create the payments table: %w", err)
+	err := b.inTx(ctx, func(tx *sql.Tx) error {
+		for _, statement := range b.tables {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("create the payments tables: %w", err)
 	}
 	return nil
 }
@@ -68,23 +117,13 @@ func (b *Book) CreateTables(ctx context.Context) error {
 // Create stores a payment and the job that charges it: both, or neither. The payment's id is
 // the job's idempotency key, so it may be repeated when its answer was lost; the same id with
 // other content is pacht.ErrKeyConflict.
-func (b *Book) Create(ctx context.Context, p Payment, opts ...pacht.Option) (pacht.Enqueued, error) {
+func (b *Book) Create(ctx context.Context, p Payment, opts ...pacht.Option) (answer pacht.Enqueued, err error) {
 	if err := p.check(); err != nil {
 		return pacht.Enqueued{}, err
 	}
-	charge := Charge{PaymentID: p.ID, AmountMinor: p.AmountMinor, Currency: p.Currency}
-	job := pacht.New(charge, append(opts, pacht.IdempotencyKey(p.ID))...)
-	var answer pacht.Enqueued
-	err := b.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, b.sql.Create, p.ID, p.AmountMinor, p.Currency); err != nil {
-			return err
-		}
-		answers, err := b.tx(tx).EnqueueTx(ctx, []pacht.NewJob{job})
-		if err != nil {
-			return err
-		}
-		answer = answers[0]
-		return answer.Err
+	err = b.inTx(ctx, func(tx *sql.Tx) error {
+		answer, err = b.create(ctx, tx, p, opts)
+		return err
 	})
 	if err != nil {
 		return pacht.Enqueued{}, fmt.Errorf("create payment %s: %w", p.ID, err)
@@ -92,65 +131,33 @@ func (b *Book) Create(ctx context.Context, p Payment, opts ...pacht.Option) (pac
 	return answer, nil
 }
 
-// Payment is one payment; pacht.ErrNotFound if there is none.
-func (b *Book) Payment(ctx context.Context, id string) (Payment, error) {
-	p, err := scan(b.db.QueryRowContext(ctx, b.sql.Payment, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Payment{}, fmt.Errorf("payment %s: %w", id, pacht.ErrNotFound)
+func (b *Book) create(ctx context.Context, tx *sql.Tx, p Payment, opts []pacht.Option) (pacht.Enqueued, error) {
+	var within any // null: for ever
+	if p.ChargeWithin > 0 {
+		within = p.ChargeWithin.Milliseconds()
 	}
+	if _, err := tx.ExecContext(ctx, b.sql.Create, p.ID, p.Amount.Minor, string(p.Amount.Currency), p.Payer, within); err != nil {
+		return pacht.Enqueued{}, err
+	}
+	charge := Charge{PaymentID: p.ID, AmountMinor: p.Amount.Minor, Currency: string(p.Amount.Currency)}
+	return b.enqueue(ctx, tx, charge, append(opts, pacht.IdempotencyKey(p.ID))...)
+}
+
+// enqueue stores a job in the transaction; one that is refused is an error.
+func (b *Book) enqueue(ctx context.Context, tx *sql.Tx, args pacht.Args, opts ...pacht.Option) (pacht.Enqueued, error) {
+	if b.Queue != "" {
+		opts = append([]pacht.Option{pacht.Queue(b.Queue)}, opts...)
+	}
+	answers, err := b.tx(tx).EnqueueTx(ctx, []pacht.NewJob{pacht.New(args, opts...)})
 	if err != nil {
-		return Payment{}, fmt.Errorf("payment %s: %w", id, err)
+		return pacht.Enqueued{}, err
 	}
-	return p, nil
-}
-
-// Payments lists payments by id, after the one given ("" = from the first), at most limit.
-func (b *Book) Payments(ctx context.Context, after string, limit int) (page []Payment, err error) {
-	rows, err := b.db.QueryContext(ctx, b.sql.Payments, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list payments: %w", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		p, err := scan(rows)
-		if err != nil {
-			return nil, fmt.Errorf("list payments: %w", err)
-		}
-		page = append(page, p)
-	}
-	return page, rows.Err()
-}
-
-func scan(row interface{ Scan(...any) error }) (p Payment, err error) {
-	return p, row.Scan(&p.ID, &p.AmountMinor, &p.Currency, &p.Status, &p.ChargeRef)
-}
-
-// Tally is how far a run has come, in one snapshot.
-type Tally struct {
-	Payments, Paid             int64
-	Pending, Processing, Stuck int64 // jobs, by the status of their lease
-	Attempts                   int64 // closed leases: the ledger
-	Completed, EndedBadly      int64 // finished jobs, as Completed or otherwise
-	Expired                    int64 // leases that ended with nobody closing them
-	RefusedLate                int64 // outcomes that came after their lease was closed
-}
-
-// Unfinished is how many jobs still have a lease.
-func (t Tally) Unfinished() int64 { return t.Pending + t.Processing + t.Stuck }
-
-// Tally counts everything in the database.
-func (b *Book) Tally(ctx context.Context) (t Tally, err error) {
-	err = b.db.QueryRowContext(ctx, b.sql.Tally).Scan(&t.Payments, &t.Paid, &t.Pending, &t.Processing, &t.Stuck,
-		&t.Attempts, &t.Completed, &t.EndedBadly, &t.Expired, &t.RefusedLate)
-	if err != nil {
-		return Tally{}, fmt.Errorf("count: %w", err)
-	}
-	return t, nil
+	return answers[0], answers[0].Err
 }
 
 // inTx runs do in a transaction. It is the only place that begins one.
 func (b *Book) inTx(ctx context.Context, do func(*sql.Tx) error) error {
-	tx, err := b.db.BeginTx(ctx, nil)
+	tx, err := b.db.BeginTx(ctx, b.options)
 	if err != nil {
 		return err
 	}
@@ -161,3 +168,5 @@ func (b *Book) inTx(ctx context.Context, do func(*sql.Tx) error) error {
 	}
 	return tx.Commit()
 }
+
+func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

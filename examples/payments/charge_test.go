@@ -1,15 +1,15 @@
 package payments_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
+	"github.com/pacht-queue/pacht/reconcile"
 )
 
 func TestPaymentAndItsJobAreCreatedTogetherOrNotAtAll(t *testing.T) {
@@ -18,26 +18,24 @@ func TestPaymentAndItsJobAreCreatedTogetherOrNotAtAll(t *testing.T) {
 		if again := s.create("p1"); again != first {
 			t.Errorf("created again: job %d, want %d", again, first)
 		}
-		other := payments.Payment{ID: "p1", AmountMinor: 2000, Currency: "EUR"}
-		if _, err := s.book.Create(t.Context(), other); !errors.Is(err, pacht.ErrKeyConflict) {
+		if _, err := s.book.Create(t.Context(), payments.Payment{ID: "p1", Amount: eur(2000)}); !errors.Is(err, pacht.ErrKeyConflict) {
 			t.Errorf("other content under the same id: %v", err)
 		}
-		if got := s.payment("p1"); got.AmountMinor != 1999 || got.Status != payments.Created {
+		if got := s.payment("p1"); got.Amount != eur(1999) || got.Status != payments.Pending {
 			t.Errorf("payment %+v", got)
 		}
 		var invalid *pacht.InvalidError
 		for _, p := range []payments.Payment{
-			{ID: "", AmountMinor: 1, Currency: "EUR"},
-			{ID: "x", AmountMinor: 0, Currency: "EUR"},
-			{ID: "x", AmountMinor: 1, Currency: "eur"},
+			{ID: "", Amount: eur(1)}, {ID: "x", Amount: eur(0)}, {ID: "x", Amount: eur(-1)}, {ID: "x"},
+			{ID: "x", Amount: eur(1), Payer: strings.Repeat("x", 101)}, {ID: "x", Amount: eur(1), ChargeWithin: -1},
+			{ID: "x", Amount: payments.Payment{}.Amount},
 		} {
 			if _, err := s.book.Create(t.Context(), p); !errors.As(err, &invalid) {
 				t.Errorf("%+v: %v", p, err)
 			}
 		}
 		// A job that is refused takes the payment with it.
-		good := payments.Payment{ID: "x", AmountMinor: 1, Currency: "EUR"}
-		if _, err := s.book.Create(t.Context(), good, pacht.TTL(time.Millisecond)); !errors.As(err, &invalid) {
+		if _, err := s.book.Create(t.Context(), payments.Payment{ID: "x", Amount: eur(1)}, pacht.TTL(time.Millisecond)); !errors.As(err, &invalid) {
 			t.Errorf("refused job: %v", err)
 		}
 		if _, err := s.book.Payment(t.Context(), "x"); !errors.Is(err, pacht.ErrNotFound) {
@@ -49,168 +47,141 @@ func TestPaymentAndItsJobAreCreatedTogetherOrNotAtAll(t *testing.T) {
 	})
 }
 
-// The gap between "charged" and "written down": the answers of half the calls are lost.
-func TestLostAnswerIsAskedAgainAndChargedOnce(t *testing.T) {
-	each(t, psp.Config{Seed: 3, LoseRate: 0.5, FailRate: 0.2}, func(t *testing.T, s *shop) {
-		const n = 12
-		ids := map[string]pacht.ID{}
-		for i := range n {
-			id := fmt.Sprintf("p%02d", i)
-			ids[id] = s.create(id)
-		}
-		s.work(s.provider)
-		sum := s.totals()
-		if sum.Charges != n || sum.ChargedMore != 0 || sum.Repeated == 0 || sum.AmountMinor["EUR"] != n*1999 {
-			t.Errorf("provider's ledger: %+v", sum)
-		}
-		unanswered := 0
-		for id, job := range ids {
-			p := s.payment(id)
-			there, err := s.provider.Lookup(t.Context(), id)
-			if err != nil || len(there) != 1 || p.Status != payments.Paid || p.ChargeRef != there[0].ID {
-				t.Errorf("payment %+v, there %+v, %v", p, there, err)
+// What the provider can do on a call, and what becomes of payment, job and ledger.
+func TestChargeIsMadeOnceWhateverTheProviderDoes(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		const taken, nothing = 1999, 0
+		for _, c := range []struct {
+			scenario string
+			status   string
+			job      pacht.Status
+			ledger   int64
+			there    int64
+		}{
+			{psp.Success, payments.Succeeded, pacht.Completed, taken, 1},
+			{psp.Decline, payments.Failed, pacht.Completed, nothing, 0},
+			{psp.Slow, payments.Succeeded, pacht.Completed, taken, 1},
+			{psp.TooMany, payments.Succeeded, pacht.Completed, taken, 1},
+			{psp.TimeoutAfter, payments.Pending, pacht.Stuck, nothing, 1},
+			{psp.TimeoutBefore, payments.Pending, pacht.Stuck, nothing, 0},
+			{psp.LookupLate, payments.Pending, pacht.Stuck, nothing, 1},
+			{psp.KeyForgotten, payments.Pending, pacht.Stuck, nothing, 1},
+			{psp.WrongAmount, payments.Pending, pacht.Stuck, nothing, 1},
+		} {
+			before, ledger := s.totals(), s.balance("provider")
+			s.scenario(c.scenario, psp.Scenario{Name: c.scenario, After: 20 * time.Millisecond})
+			job := s.create(c.scenario)
+			s.work()
+			after, p := s.totals(), s.payment(c.scenario)
+			if p.Status != c.status || s.job(job).Status != c.job || s.balance("provider")-ledger != c.ledger || after.Charges-before.Charges != c.there {
+				t.Errorf("%s: %s, job %s, ledger %d, there %d", c.scenario, p.Status, s.job(job).Status, s.balance("provider")-ledger, after.Charges-before.Charges)
 			}
-			steps, err := s.store.Steps(t.Context(), job)
-			must(t, err)
-			if last := steps[len(steps)-1]; last.Name != payments.StepCharged {
-				t.Errorf("last step of %s: %s", id, last.Name)
+			if after.Repeated != before.Repeated {
+				t.Errorf("%s: it was asked again", c.scenario)
 			}
-			unanswered += len(steps) - 1
-		}
-		if tally := s.tally(); tally.Completed != n || unanswered == 0 || tally.Attempts != int64(n+unanswered) {
-			t.Errorf("%d unanswered, %+v", unanswered, tally)
-		}
-	})
-}
-
-// R4: the second run of a handler asks the provider again and is not charged again, and what
-// it would write is refused.
-func TestHandlerRunTwiceChargesOnceAndBooksOnce(t *testing.T) {
-	each(t, psp.Config{}, func(t *testing.T, s *shop) {
-		s.create("p1")
-		charger := &payments.Charger{Book: s.book, Provider: s.provider}
-		job := s.claim("a")
-		must(t, charger.Handle(t.Context(), job))
-		before := s.payment("p1")
-		if err := charger.Handle(t.Context(), job); !errors.Is(err, pacht.ErrLeaseLost) && !errors.Is(err, pacht.ErrAlreadySettled) {
-			t.Errorf("second run: %v", err)
-		}
-		if after := s.payment("p1"); before.Status != payments.Paid || after != before {
-			t.Errorf("%+v, then %+v", before, after)
-		}
-		if sum := s.totals(); sum.Charges != 1 || sum.Repeated != 1 {
-			t.Errorf("provider's ledger: %+v", sum)
-		}
-		if tally := s.tally(); tally.Attempts != 1 || tally.Completed != 1 {
-			t.Errorf("%+v", tally)
+			if c.status == payments.Succeeded && p.ChargeID == "" || c.status == payments.Failed && p.Why == "" {
+				t.Errorf("%s: %+v", c.scenario, p)
+			}
 		}
 	})
 }
 
-// R3, R7: a holder that comes back after its lease was taken changes nothing, neither the job
-// nor the payment.
-func TestHolderThatComesBackTooLateWritesNothing(t *testing.T) {
+// S107: after its time no call is made; what the provider says is written down.
+func TestPaymentPastItsTimeIsNotCharged(t *testing.T) {
 	each(t, psp.Config{}, func(t *testing.T, s *shop) {
-		s.create("p1", pacht.TTL(pacht.MinTTL))
-		charger := &payments.Charger{Book: s.book, Provider: s.provider}
-		slow := s.claim("slow")
-		s.until(func() bool {
-			pass, err := s.store.Expire(t.Context(), pacht.ExpireRequest{By: "test", Limit: 10, Period: time.Second, Force: true})
+		for _, id := range []string{"never", "was"} {
+			_, err := s.book.Create(t.Context(), payments.Payment{ID: id, Amount: eur(1999), ChargeWithin: time.Millisecond})
 			must(t, err)
-			return len(pass.Expired) == 1
-		})
-		if err := charger.Handle(t.Context(), slow); !errors.Is(err, pacht.ErrLeaseLost) {
-			t.Errorf("late: %v", err)
 		}
-		// Charged, but not written down by the one who may not.
-		if p := s.payment("p1"); p.Status != payments.Created {
-			t.Errorf("the late one wrote %+v", p)
-		}
-		s.work(s.provider)
-		if p := s.payment("p1"); p.Status != payments.Paid {
-			t.Errorf("payment %+v", p)
-		}
-		if sum := s.totals(); sum.Charges != 1 || sum.Repeated != 1 {
-			t.Errorf("provider's ledger: %+v", sum)
-		}
-	})
-}
-
-func TestDeclinedPaymentIsDeadAtOnce(t *testing.T) {
-	each(t, psp.Config{DeclineRate: 1}, func(t *testing.T, s *shop) {
-		id := s.create("p1")
-		s.work(s.provider)
-		job, err := s.store.Job(t.Context(), id)
+		_, err := s.provider.Charge(t.Context(), "by somebody else", psp.Order{Reference: "was", Amount: eur(1999)})
 		must(t, err)
-		if p := s.payment("p1"); p.Status != payments.Declined || job.Status != pacht.Dead || job.Attempt != 1 {
-			t.Errorf("payment %+v, job %s after %d attempts", p, job.Status, job.Attempt)
+		s.until("its time is over", func() bool { return s.payment("was").Expired && s.payment("never").Expired })
+		s.work()
+		if p := s.payment("never"); p.Status != payments.Failed || !strings.Contains(p.Why, "expired") {
+			t.Errorf("%+v", p)
 		}
-		if sum := s.totals(); sum.Charges != 0 {
-			t.Errorf("provider's ledger: %+v", sum)
+		if p := s.payment("was"); p.Status != payments.Succeeded {
+			t.Errorf("%+v", p)
 		}
-	})
-}
-
-// asker is a provider of whatever the test wants.
-type asker func(ctx context.Context, key string, charge psp.Charge) (psp.Entry, error)
-
-func (a asker) Charge(ctx context.Context, key string, charge psp.Charge) (psp.Entry, error) {
-	return a(ctx, key, charge)
-}
-
-// R10: what the provider says about another charge is not taken for an answer.
-func TestAnswerAboutAnotherChargeParksTheJob(t *testing.T) {
-	each(t, psp.Config{}, func(t *testing.T, s *shop) {
-		id := s.create("p1")
-		s.work(asker(func(_ context.Context, key string, c psp.Charge) (psp.Entry, error) {
-			c.AmountMinor++
-			return psp.Entry{What: psp.Charged, ID: "ch_1", Key: key, Charge: c}, nil
-		}))
-		job, err := s.store.Job(t.Context(), id)
-		must(t, err)
-		if p := s.payment("p1"); p.Status != payments.Created || job.Status != pacht.Stuck {
-			t.Errorf("payment %+v, job %s", p, job.Status)
+		if sum := s.totals(); sum.Charges != 1 || s.tally().Completed != 2 {
+			t.Errorf("%+v, %+v", sum, s.tally())
 		}
 	})
 }
 
-// The money has moved: a handler that is told to stop writes that down as long as the fence
-// lets it.
-func TestStoppedHandlerStillBooksWhatWasCharged(t *testing.T) {
+// A payment that was settled before its job came is not charged.
+func TestSettledPaymentIsNotChargedAgain(t *testing.T) {
 	each(t, psp.Config{}, func(t *testing.T, s *shop) {
 		s.create("p1")
-		ctx, stop := context.WithCancelCause(t.Context())
-		charger := &payments.Charger{Book: s.book, Provider: asker(func(ctx context.Context, key string, c psp.Charge) (psp.Entry, error) {
-			entry, err := s.provider.Charge(ctx, key, c)
-			stop(pacht.ErrStopping)
-			return entry, err
-		})}
-		must(t, charger.Handle(ctx, s.claim("a")))
-		if p := s.payment("p1"); p.Status != payments.Paid {
-			t.Errorf("payment %+v", p)
-		}
-		if tally := s.tally(); tally.Completed != 1 {
-			t.Errorf("%+v", tally)
+		_, err := s.book.Apply(t.Context(), payments.News{Charge: happened("", "ch_9", psp.Succeeded).Charge, By: "operator"})
+		must(t, err)
+		s.work()
+		if sum := s.totals(); sum.Charges != 0 || s.payment("p1").ChargeID != "ch_9" || s.tally().Completed != 1 {
+			t.Errorf("%+v, %+v", sum, s.payment("p1"))
 		}
 	})
 }
 
-// A call that gets no answer ends soon after its lease does, and says why.
-func TestCallDoesNotOutliveItsLeaseForLong(t *testing.T) {
-	each(t, psp.Config{HoldAnswers: true}, func(t *testing.T, s *shop) {
-		s.create("p1")
-		ctx, stop := context.WithCancelCause(t.Context())
-		charger := &payments.Charger{Book: s.book, Provider: s.provider}
-		job := s.claim("a")
-		ended := make(chan error, 1)
-		go func() { ended <- charger.Handle(ctx, job) }()
-		s.until(func() bool { return s.totals().Charges == 1 })
-		stop(pacht.ErrLeaseLost)
-		if err := <-ended; !errors.Is(err, psp.ErrUnanswered) {
-			t.Errorf("got %v", err)
+// S100: a holder that died between the intent and the call, or after it, is followed by one that asks.
+func TestNextAttemptAsksBeforeItCalls(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		for _, charged := range []bool{true, false} {
+			id := map[bool]string{true: "charged", false: "not charged"}[charged]
+			job := s.create(id, pacht.TTL(pacht.MinTTL))
+			claims, err := s.place.Store.Claim(t.Context(), pacht.ClaimRequest{Owner: "dies", Queue: pacht.DefaultQueue, Kinds: []string{"charge"}, Limit: 1})
+			must(t, err)
+			begun, err := s.place.Store.BeginEffect(t.Context(), claims.Jobs[0].Ref(), pacht.EffectIntent{Name: "charge", Key: "k " + id, Reference: id})
+			must(t, err)
+			if !begun.Begun {
+				t.Fatalf("%+v", begun)
+			}
+			if charged {
+				_, err := s.provider.Charge(t.Context(), "k "+id, psp.Order{Reference: id, Amount: eur(1999)})
+				must(t, err)
+			}
+			s.until("its lease is over", func() bool {
+				pass, err := s.place.Store.Expire(t.Context(), pacht.ExpireRequest{By: "test", Limit: 10, Period: time.Second, Force: true})
+				must(t, err)
+				return len(pass.Expired) == 1
+			})
+			s.work()
+			if !charged && s.payment(id).Status == payments.Pending {
+				// It came before the provider must know of it: parked, and put back by the reconciler.
+				s.until("it may be called again", func() bool {
+					s.reconcile(reconcile.LanePending)
+					s.work()
+					return s.payment(id).Status == payments.Succeeded
+				})
+			}
+			if p := s.payment(id); p.Status != payments.Succeeded || s.job(job).Status != pacht.Completed {
+				t.Errorf("%s: %+v, job %s", id, p, s.job(job).Status)
+			}
 		}
-		if steps, err := s.store.Steps(t.Context(), job.ID); err != nil || len(steps) != 0 {
-			t.Errorf("steps %+v, %v", steps, err)
+		if sum := s.totals(); sum.Charges != 2 || sum.Repeated != 0 || sum.ChargedMore != 0 {
+			t.Errorf("%+v", sum)
+		}
+	})
+}
+
+// S106: what was booked is never changed.
+func TestLedgerIsAppendOnly(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		s.create("p1")
+		s.work()
+		schema := ""
+		if s.onPostgres() {
+			schema = `"The Queue".`
+		}
+		for _, statement := range []string{
+			`UPDATE ` + schema + `entries SET amount_minor = 1`, `DELETE FROM ` + schema + `entries`,
+			`UPDATE ` + schema + `transitions SET to_status = 'failed'`, `DELETE FROM ` + schema + `transitions`,
+		} {
+			if _, err := s.place.DB.ExecContext(t.Context(), statement); err == nil || !strings.Contains(err.Error(), "never changed") {
+				t.Errorf("%s: %v", statement, err)
+			}
+		}
+		if s.balance("provider") != 1999 || s.balance("sales") != -1999 {
+			t.Errorf("provider %d, sales %d", s.balance("provider"), s.balance("sales"))
 		}
 	})
 }

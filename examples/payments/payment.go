@@ -1,61 +1,79 @@
-// Package payments is an example of a payments system on the queue: a payment and the job that
-// charges it are created in one transaction, and the payment is marked paid in one transaction
-// with the job's completion. In between stands a call to a provider that cannot be rolled back.
-//
-// The charge job is retried after a crash, because the provider honours idempotency keys: the
-// same key is charged once, however often it is asked. With a provider that does not, the kind
-// would have to be enqueued with pacht.OnCrash(pacht.CrashHold).
 package payments
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/money"
 )
 
-// What a payment is.
+// What a payment is, as the database has it. That money was given back is told by its refunds.
 const (
-	Created  = "created"
-	Paid     = "paid"     // and ChargeRef names the provider's charge
-	Declined = "declined" // by the provider, for good
+	Pending     = "pending"
+	Succeeded   = "succeeded"
+	Failed      = "failed" // for good, unless the provider took the money after all
+	ChargedBack = "charged_back"
 )
 
-// Payment is one row of the business table.
+// Payment is one payment.
 type Payment struct {
-	ID          string `json:"id"`
-	AmountMinor int64  `json:"amount_minor"` // whole minor units: money is never a float
-	Currency    string `json:"currency"`
-	Status      string `json:"status"`
-	ChargeRef   string `json:"charge_ref,omitempty"`
+	ID        string       `json:"id"`
+	Amount    money.Amount `json:"amount"`
+	Payer     string       `json:"payer,omitempty"`
+	Status    string       `json:"status"`
+	ChargeID  string       `json:"charge_id,omitempty"` // the provider's attempt that made it what it is
+	Why       string       `json:"why,omitempty"`
+	Refunded  int64        `json:"refunded_minor"`  // given back
+	Refunding int64        `json:"refunding_minor"` // asked to be given back, and not answered yet
+	CreatedAt time.Time    `json:"created_at,omitzero"`
+	Rev       int64        `json:"rev,omitempty"` // grows with each change
+
+	// ChargeWithin is how long it may be charged from its creation; 0 = for ever. Set to
+	// create one.
+	ChargeWithin time.Duration `json:"-"`
+	// Expired says that this time is over, by the database's clock.
+	Expired bool `json:"-"`
 }
 
-var currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)
+// Taken says whether money was taken for it.
+func (p Payment) Taken() bool { return p.Status == Succeeded || p.Status == ChargedBack }
+
+// Shown is its status for people, with what was given back.
+func (p Payment) Shown() string {
+	switch {
+	case p.Status != Succeeded || p.Refunded == 0:
+		return p.Status
+	case p.Refunded == p.Amount.Minor:
+		return "refunded"
+	}
+	return "partially_refunded"
+}
 
 func (p Payment) check() error {
 	switch {
 	case p.ID == "" || len(p.ID) > 100:
 		return &pacht.InvalidError{Field: "payment id", Value: fmt.Sprintf("%d bytes", len(p.ID)), Bound: "1 to 100 bytes"}
-	case p.AmountMinor <= 0:
-		return &pacht.InvalidError{Field: "amount_minor", Value: strconv.FormatInt(p.AmountMinor, 10), Bound: "more than 0"}
-	case !currencyPattern.MatchString(p.Currency):
-		return &pacht.InvalidError{Field: "currency", Value: fmt.Sprintf("%.10q", p.Currency), Bound: "three letters A to Z"}
+	case len(p.Payer) > 100:
+		return &pacht.InvalidError{Field: "payer", Value: fmt.Sprintf("%d bytes", len(p.Payer)), Bound: "at most 100 bytes"}
+	case p.Amount.Minor <= 0:
+		return &pacht.InvalidError{Field: "amount_minor", Value: strconv.FormatInt(p.Amount.Minor, 10), Bound: "more than 0"}
+	case p.Amount.Validate() != nil:
+		return &pacht.InvalidError{Field: "currency", Value: fmt.Sprintf("%.10q", string(p.Amount.Currency)), Bound: "an active code of ISO 4217"}
+	case p.ChargeWithin < 0 || p.ChargeWithin > pacht.MaxDelay:
+		return &pacht.InvalidError{Field: "charge within", Value: p.ChargeWithin.String(), Bound: "0 to 8760h"}
 	}
 	return nil
 }
 
-// Charge is the job that takes a payment's money.
-type Charge struct {
-	PaymentID   string `json:"payment_id"`
-	AmountMinor int64  `json:"amount_minor"`
-	Currency    string `json:"currency"`
-}
-
-// Kind implements pacht.Args.
-func (Charge) Kind() string { return "charge" }
-
-// EnqueueOptions implements pacht.ArgsWithOptions.
-func (Charge) EnqueueOptions() []pacht.Option {
-	return []pacht.Option{pacht.OnCrash(pacht.CrashRetry)}
+// Refund is money given back, or about to be: asked for here, or made at the provider's side.
+type Refund struct {
+	ID         string       `json:"id"`
+	PaymentID  string       `json:"payment_id"`
+	Amount     money.Amount `json:"amount"`
+	Status     string       `json:"status"` // Pending, Succeeded or Failed
+	ProviderID string       `json:"provider_id,omitempty"`
+	Origin     string       `json:"origin"` // "here" or "there"
+	Why        string       `json:"why,omitempty"`
 }

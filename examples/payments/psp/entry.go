@@ -1,54 +1,60 @@
-// Package psp simulates a payment provider: a real HTTP server with a ledger of its own. It
-// honours idempotency keys, is slow, and sometimes fails, before the charge or after it. All
-// of that is decided by a seed. It is for demonstrations and tests, on the loopback only.
 package psp
 
 import (
-	"fmt"
 	"time"
-)
 
-// Charge is what a customer of the provider asks for.
-type Charge struct {
-	Reference   string `json:"reference"`    // the customer's own name for it
-	AmountMinor int64  `json:"amount_minor"` // in the currency's minor unit
-	Currency    string `json:"currency"`
-}
+	"github.com/pacht-queue/pacht/money"
+)
 
 // What an entry of the ledger says.
 const (
-	Charged  = "charge"  // money was taken
-	Declined = "decline" // refused for good; no money was taken
-	Repeated = "repeat"  // a call whose key had an answer before; no money was taken
+	entryAccept     = "accept"     // a charge that is on its way
+	entryCharge     = "charge"     // money was taken
+	entryDecline    = "decline"    // a charge that was refused for good; no money was taken
+	entryRefund     = "refund"     // money was given back
+	entryNoRefund   = "no_refund"  // a refund that was refused for good
+	entryChargeback = "chargeback" // money was taken back
+	entryRepeat     = "repeat"     // a call whose key had an answer before; no money moved
+	entryScenario   = "scenario"   // what the simulator was told to do with a reference
 )
 
-// Entry is one line of the provider's ledger.
-type Entry struct {
-	What string    `json:"what"`
-	ID   string    `json:"id"`
-	Key  string    `json:"key"`
-	At   time.Time `json:"at"`
-	Charge
+// entry is one line of the provider's ledger.
+type entry struct {
+	What      string       `json:"what"`
+	ID        string       `json:"id,omitempty"`
+	Key       string       `json:"key,omitempty"`
+	Reference string       `json:"reference,omitempty"`
+	Charge    string       `json:"charge,omitempty"` // of a refund or a chargeback
+	Amount    money.Amount `json:"amount,omitzero"`
+	Asked     money.Amount `json:"asked,omitzero"` // if another amount was asked for
+	Scenario  *Scenario    `json:"scenario,omitempty"`
+	At        time.Time    `json:"at"`
+}
+
+// asked is what the customer asked for, to compare a second call under the same key with.
+func (e entry) asked() money.Amount {
+	if e.Asked != (money.Amount{}) {
+		return e.Asked
+	}
+	return e.Amount
 }
 
 // Totals sums up the ledger.
 type Totals struct {
-	Charges     int64            `json:"charges"`
-	References  int64            `json:"references"`   // with at least one charge
-	ChargedMore int64            `json:"charged_more"` // references with more than one charge
-	Repeated    int64            `json:"repeated"`
+	Charges     int64            `json:"charges"`      // that took money
+	References  int64            `json:"references"`   // with at least one of them
+	ChargedMore int64            `json:"charged_more"` // references with more than one
+	Pending     int64            `json:"pending"`      // charges on their way
 	Declined    int64            `json:"declined"`
-	AmountMinor map[string]int64 `json:"amount_minor"` // by currency
+	Repeated    int64            `json:"repeated"`
+	Refunds     int64            `json:"refunds"`
+	Chargebacks int64            `json:"chargebacks"`
+	Charged     map[string]int64 `json:"charged_minor"` // by currency
+	Refunded    map[string]int64 `json:"refunded_minor"`
+	ChargedBack map[string]int64 `json:"charged_back_minor"`
 }
 
-func (c Charge) check() error {
-	switch {
-	case c.Reference == "" || len(c.Reference) > 200:
-		return fmt.Errorf("reference: %d bytes are not allowed, want 1 to 200", len(c.Reference))
-	case c.AmountMinor <= 0:
-		return fmt.Errorf("amount_minor: %d is not allowed, want more than 0", c.AmountMinor)
-	case len(c.Currency) != 3:
-		return fmt.Errorf("currency: %q is not allowed, want three letters", c.Currency)
-	}
-	return nil
+// Net is what is left of a currency's charges.
+func (t Totals) Net(currency string) int64 {
+	return t.Charged[currency] - t.Refunded[currency] - t.ChargedBack[currency]
 }

@@ -7,18 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"sync"
-
-	"github.com/pacht-queue/pacht/internal/clock"
 )
 
-// errOtherBody: the key was used before with another charge.
-var errOtherBody = errors.New("idempotency key already used with another body")
-
-// ledger keeps entries in memory and in a file, one JSON object a line. What append has
+// ledger keeps entries in memory and in a file, one JSON object a line. What enter has
 // answered is on the disk: many callers share one fsync.
 type ledger struct {
 	file *os.File
@@ -26,17 +19,10 @@ type ledger struct {
 	done chan struct{}
 
 	mu      sync.Mutex
-	next    *batch
-	answers map[string]answer // by idempotency key
-	byRef   map[string][]Entry
-	order   []string // references, by their first charge
-	totals  Totals
+	next    *batch // that takes the next entries
+	last    *batch // that took the last ones
+	account account
 	closed  bool
-}
-
-type answer struct {
-	entry  Entry
-	stored *batch
 }
 
 // batch is what one fsync makes durable.
@@ -53,9 +39,11 @@ func openLedger(path string) (*ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the provider's ledger: %w", err)
 	}
+	stored := newBatch()
+	close(stored.done)
 	l := &ledger{
-		file: f, wake: make(chan struct{}, 1), done: make(chan struct{}), next: newBatch(),
-		answers: map[string]answer{}, byRef: map[string][]Entry{}, totals: Totals{AmountMinor: map[string]int64{}},
+		file: f, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		next: newBatch(), last: stored, account: newAccount(),
 	}
 	if err := l.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("read the provider's ledger %s: %w", path, err), f.Close())
@@ -68,8 +56,6 @@ func openLedger(path string) (*ledger, error) {
 // answered.
 func (l *ledger) load() error {
 	r, good := bufio.NewReader(l.file), int64(0)
-	stored := newBatch()
-	close(stored.done)
 	for {
 		line, err := r.ReadBytes('\n')
 		if err == io.EOF {
@@ -78,11 +64,11 @@ func (l *ledger) load() error {
 		if err != nil {
 			return err
 		}
-		var e Entry
+		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
 			return fmt.Errorf("at byte %d: %w", good, err)
 		}
-		l.count(e, stored)
+		l.account.count(e)
 		good += int64(len(line))
 	}
 	if err := l.file.Truncate(good); err != nil {
@@ -92,79 +78,58 @@ func (l *ledger) load() error {
 	return err
 }
 
-// count enters e in memory. The caller holds mu, or is alone.
-func (l *ledger) count(e Entry, stored *batch) {
-	switch e.What {
-	case Charged:
-		l.totals.Charges++
-		l.totals.AmountMinor[e.Currency] += e.AmountMinor
-		switch len(l.byRef[e.Reference]) {
-		case 0:
-			l.totals.References++
-			l.order = append(l.order, e.Reference)
-		case 1:
-			l.totals.ChargedMore++
-		}
-		l.byRef[e.Reference] = append(l.byRef[e.Reference], e)
-		l.answers[e.Key] = answer{e, stored}
-	case Declined:
-		l.totals.Declined++
-		l.answers[e.Key] = answer{e, stored}
-	case Repeated:
-		l.totals.Repeated++
-	}
-}
-
-// answer makes the charge, or finds the answer that its key already has. A call that finds a
-// charge is entered as repeated. With ignoreKeys every call is a new charge.
-func (l *ledger) answer(key string, c Charge, decline, ignoreKeys bool) (Entry, error) {
+// enter lets decide look at the account and say what to enter, if anything, alone among all
+// callers. When it returns, that and all that decide has seen is on the disk.
+func (l *ledger) enter(decide func(a *account) ([]entry, error)) error {
 	l.mu.Lock()
-	before, known := l.answers[key]
-	if known && !ignoreKeys && before.entry.Charge != c {
+	if l.closed {
 		l.mu.Unlock()
-		return Entry{}, errOtherBody
+		return errors.New("the provider's ledger is closed")
 	}
-	e := Entry{What: Charged, Key: key, At: clock.Now().Time().UTC(), Charge: c}
-	switch {
-	case known && !ignoreKeys && before.entry.What == Declined:
-		l.mu.Unlock()
-		<-before.stored.done
-		return before.entry, before.stored.err
-	case known && !ignoreKeys:
-		e.What, e.ID = Repeated, before.entry.ID
-	case decline:
-		e.What, e.ID = Declined, fmt.Sprintf("de_%06d", l.totals.Declined+1)
-	default:
-		e.ID = fmt.Sprintf("ch_%06d", l.totals.Charges+1)
+	entries, err := decide(&l.account)
+	if err == nil {
+		err = l.append(entries)
 	}
-	stored, err := l.append(e)
+	stored := l.last
 	l.mu.Unlock()
 	if err != nil {
-		return Entry{}, err
+		return err
 	}
 	<-stored.done
-	if e.What == Repeated {
-		return before.entry, stored.err // written after it, so it is stored too
-	}
-	return e, stored.err
+	return stored.err
 }
 
-// append enters e, to be written with the next batch. The caller holds mu.
-func (l *ledger) append(e Entry) (*batch, error) {
-	if l.closed {
-		return nil, errors.New("the provider's ledger is closed")
+// append takes entries into the next batch. The caller holds mu.
+func (l *ledger) append(entries []entry) error {
+	for _, e := range entries {
+		line, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("encode a ledger entry: %w", err)
+		}
+		l.next.lines.Write(append(line, '\n'))
+		l.account.count(e)
+		l.last = l.next
 	}
-	line, err := json.Marshal(e)
-	if err != nil {
-		return nil, fmt.Errorf("encode a ledger entry: %w", err)
+	if len(entries) > 0 {
+		select {
+		case l.wake <- struct{}{}:
+		default: // the writer is about to look anyway
+		}
 	}
-	l.next.lines.Write(append(line, '\n'))
-	l.count(e, l.next)
-	select {
-	case l.wake <- struct{}{}:
-	default: // the writer is about to look anyway
-	}
-	return l.next, nil
+	return nil
+}
+
+// look lets see read the account.
+func (l *ledger) look(see func(a *account)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	see(&l.account)
+}
+
+// told is what the simulator was told to do with a reference.
+func (l *ledger) told(reference string) (s Scenario, ok bool) {
+	l.look(func(a *account) { s, ok = a.scenarios[reference] })
+	return s, ok
 }
 
 // write is the only writer of the file: one write and one fsync for all that has gathered.
@@ -183,7 +148,6 @@ func (l *ledger) write() {
 			}
 		}
 		b.err = broken
-		b.lines = bytes.Buffer{} // answers point here for ever
 		close(b.done)
 	}
 }
@@ -201,26 +165,4 @@ func (l *ledger) close() error {
 	close(l.wake)
 	<-l.done
 	return l.file.Close()
-}
-
-func (l *ledger) sum() Totals {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := l.totals
-	t.AmountMinor = maps.Clone(t.AmountMinor)
-	return t
-}
-
-// charges lists the charges of one reference, or all of them if it is empty.
-func (l *ledger) charges(reference string) []Entry {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if reference != "" {
-		return slices.Clone(l.byRef[reference])
-	}
-	all := make([]Entry, 0, l.totals.Charges)
-	for _, ref := range l.order {
-		all = append(all, l.byRef[ref]...)
-	}
-	return all
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/pacht-queue/pacht/money"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,7 +46,9 @@ func open(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-func charge(ref string) Charge { return Charge{Reference: ref, AmountMinor: 1250, Currency: "EUR"} }
+func charge(ref string) Order {
+	return Order{Reference: ref, Amount: money.Amount{Minor: 1250, Currency: "EUR"}}
+}
 
 func totals(t *testing.T, c *Client) Totals {
 	t.Helper()
@@ -74,7 +78,7 @@ func TestSameKeyIsChargedOnceHoweverManyAskAtOnce(t *testing.T) {
 			t.Fatalf("two answers for one key: %s and %s", id, ids[0])
 		}
 	}
-	if sum := totals(t, c); sum.Charges != 1 || sum.Repeated != 19 || sum.ChargedMore != 0 || sum.AmountMinor["EUR"] != 1250 {
+	if sum := totals(t, c); sum.Charges != 1 || sum.Repeated != 19 || sum.ChargedMore != 0 || sum.Charged["EUR"] != 1250 {
 		t.Errorf("totals %+v", sum)
 	}
 }
@@ -85,8 +89,8 @@ func TestOtherBodyUnderTheSameKeyIsRefusedAndChargesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := charge("p1")
-	other.AmountMinor++
-	if _, err := c.Charge(t.Context(), "k", other); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "409") {
+	other.Amount.Minor++
+	if _, err := c.Charge(t.Context(), "k", other); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "409") {
 		t.Errorf("got %v", err)
 	}
 	if sum := totals(t, c); sum.Charges != 1 || sum.Repeated != 0 {
@@ -119,7 +123,7 @@ func TestLostAnswerWasChargedAndCanBeLookedUp(t *testing.T) {
 			cut++
 		}
 		found, err := c.Lookup(t.Context(), "p-"+key)
-		if err != nil || len(found) != 1 || found[0].Charge != charge("p-"+key) {
+		if err != nil || len(found) != 1 || found[0].Amount != charge("p-"+key).Amount || found[0].Status != Succeeded {
 			t.Errorf("look-up of %s: %+v, %v", key, found, err)
 		}
 	}
@@ -232,7 +236,7 @@ func TestBadRequestsChargeNothing(t *testing.T) {
 	srv := httptest.NewServer(s)
 	defer srv.Close()
 	defer srv.Client().CloseIdleConnections()
-	good := `{"reference":"p","amount_minor":1,"currency":"EUR"}`
+	good := `{"reference":"p","amount":{"amount_minor":1,"currency":"EUR"}}`
 	for _, c := range []struct {
 		key, body string
 		want      int
@@ -241,11 +245,14 @@ func TestBadRequestsChargeNothing(t *testing.T) {
 		{strings.Repeat("k", 256), good, 400},
 		{"k", `{`, 400},
 		{"k", good + good, 400},
-		{"k", `{"reference":"p","amount_minor":1.5,"currency":"EUR"}`, 400},
-		{"k", `{"reference":"p","amount_minor":1,"currency":"EUR","more":1}`, 400},
-		{"k", `{"reference":"p","amount_minor":0,"currency":"EUR"}`, 422},
-		{"k", `{"reference":"","amount_minor":1,"currency":"EUR"}`, 422},
-		{"k", `{"reference":"p","amount_minor":1,"currency":"EURO"}`, 422},
+		{"k", `{"reference":"p","amount":{"amount_minor":1.5,"currency":"EUR"}}`, 400},
+		{"k", `{"reference":"p","amount":{"amount_minor":1,"currency":"EUR"},"more":1}`, 400},
+		{"k", `{"reference":"p","amount":{"amount_minor":1,"currency":"EURO"}}`, 400},
+		{"k", `{"reference":"p","amount":null}`, 400},
+		{"k", `{"reference":"p"}`, 422},
+		{"k", `{"reference":"p","amount":{"amount_minor":0,"currency":"EUR"}}`, 422},
+		{"k", `{"reference":"p","amount":{"amount_minor":-1,"currency":"EUR"}}`, 422},
+		{"k", `{"reference":"","amount":{"amount_minor":1,"currency":"EUR"}}`, 422},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/v1/charges", strings.NewReader(c.body))
 		if err != nil {
@@ -264,7 +271,7 @@ func TestBadRequestsChargeNothing(t *testing.T) {
 			t.Errorf("%q %s: %d %s, want %d", c.key, c.body, res.StatusCode, said, c.want)
 		}
 	}
-	if sum := s.ledger.sum(); sum.Charges != 0 {
+	if sum := s.ledger.account.totals; sum.Charges != 0 {
 		t.Errorf("totals %+v", sum)
 	}
 	if err := s.Close(); err != nil {

@@ -2,17 +2,18 @@ package psp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/pacht-queue/pacht/internal/clock"
 )
+
+// DefaultDelay is the time of a scenario that says nothing of it.
+const DefaultDelay = time.Second
 
 // Config says how the provider behaves. The zero value, with a Ledger, is a quick one that
 // never fails.
@@ -20,18 +21,50 @@ type Config struct {
 	Ledger  string        `json:"ledger"` // the file it keeps its ledger in
 	Seed    uint64        `json:"seed"`
 	Latency time.Duration `json:"latency_ns"` // of a call on average; half of it to one and a half
-	// FailRate is the part of calls that fail before anything is charged (503); LoseRate the
-	// part that are charged, and then answered with 502 or not at all; DeclineRate the part of
-	// keys that are declined for good (402). Each 0 to 1.
+	// FailRate is the part of calls that fail before anything is done (503); LoseRate the part
+	// that are done, and then answered with 502 or not at all; DeclineRate the part of keys
+	// that are declined for good (402). Each 0 to 1.
 	FailRate    float64 `json:"fail_rate"`
 	LoseRate    float64 `json:"lose_rate"`
 	DeclineRate float64 `json:"decline_rate"`
+	// Mix draws a scenario for each reference by the seed: weights by name. Empty = Success.
+	Mix map[string]int `json:"mix,omitempty"`
+	// Delay is Scenario.After of those that say nothing of it; 0 = DefaultDelay.
+	Delay time.Duration `json:"delay_ns"`
+	// KeyLife is how long an idempotency key is remembered; 0 = for ever.
+	KeyLife time.Duration `json:"key_life_ns"`
+	Webhook Webhook       `json:"webhook"`
 	// HoldAnswers makes answers wait, once FreeAnswers references have had theirs, until
 	// Client.Release is called.
 	HoldAnswers bool `json:"hold_answers"`
 	FreeAnswers int  `json:"free_answers"`
 	// IgnoreKeys makes every call a new charge: a provider that no queue can make safe.
 	IgnoreKeys bool `json:"ignore_keys"`
+	// Listen is the address to serve on; "" = a free port of the loopback.
+	Listen string `json:"listen,omitempty"`
+}
+
+func (c Config) check() error {
+	for _, rate := range []struct {
+		name  string
+		value float64
+	}{{"fail rate", c.FailRate}, {"lose rate", c.LoseRate}, {"decline rate", c.DeclineRate}} {
+		if !(rate.value >= 0 && rate.value <= 1) {
+			return fmt.Errorf("%s: %v is not allowed, want 0 to 1", rate.name, rate.value)
+		}
+	}
+	if c.Latency < 0 || c.Delay < 0 || c.KeyLife < 0 {
+		return fmt.Errorf("latency %s, delay %s, key life %s: want 0 or more", c.Latency, c.Delay, c.KeyLife)
+	}
+	for name, weight := range c.Mix {
+		if err := (Scenario{Name: name}).check(); err != nil {
+			return err
+		}
+		if weight < 0 {
+			return fmt.Errorf("weight of %s: %d is not allowed, want 0 or more", name, weight)
+		}
+	}
+	return c.Webhook.check()
 }
 
 // Server is the provider. Made by Open; an http.Handler.
@@ -41,45 +74,75 @@ type Server struct {
 	fates  fates
 	gate   *gate
 	mux    *http.ServeMux
+	hook   atomic.Pointer[Webhook]
+	out    *http.Client // for webhooks
+
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	pending sync.WaitGroup // what happens later
+	closing sync.RWMutex   // nothing is added to pending once ctx has ended
 }
 
-// Open reads the ledger, which may be there already or not.
+// Open reads the ledger, which may be there already or not, and goes on with what was to come.
+// Close the server to end what it has started.
 func Open(cfg Config) (*Server, error) {
-	for _, rate := range []struct {
-		name  string
-		value float64
-	}{{"fail rate", cfg.FailRate}, {"lose rate", cfg.LoseRate}, {"decline rate", cfg.DeclineRate}} {
-		if !(rate.value >= 0 && rate.value <= 1) {
-			return nil, fmt.Errorf("%s: %v is not allowed, want 0 to 1", rate.name, rate.value)
-		}
+	if cfg.Delay == 0 {
+		cfg.Delay = DefaultDelay
 	}
-	if cfg.Latency < 0 {
-		return nil, fmt.Errorf("latency: %s is not allowed, want 0 or more", cfg.Latency)
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
 	l, err := openLedger(cfg.Ledger)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, ledger: l, fates: fates{cfg: cfg, seen: map[string]int{}}, gate: newGate(cfg.FreeAnswers), mux: http.NewServeMux()}
+	s := &Server{
+		cfg: cfg, ledger: l, fates: fates{cfg: cfg, seen: map[string]int{}}, gate: newGate(cfg.FreeAnswers),
+		mux: http.NewServeMux(), out: &http.Client{Transport: loopback(), Timeout: 5 * time.Second},
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.hook.Store(&cfg.Webhook)
 	if !cfg.HoldAnswers {
 		s.gate.release()
 	}
 	s.mux.HandleFunc("POST /v1/charges", s.charge)
 	s.mux.HandleFunc("GET /v1/charges", s.list)
+	s.mux.HandleFunc("POST /v1/refunds", s.refund)
+	s.mux.HandleFunc("GET /v1/refunds", s.refunds)
 	s.mux.HandleFunc("GET /v1/totals", s.totals)
-	s.mux.HandleFunc("POST /simulator/release", s.release)
+	s.simulator()
+	s.resume()
 	return s, nil
+}
+
+// loopback is a transport without a proxy: everything here is on the loopback.
+func loopback() *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil
+	transport.MaxIdleConnsPerHost = 64
+	return transport
 }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Close writes out the ledger.
-func (s *Server) Close() error { return s.ledger.close() }
+// Close ends what was to come, and writes out the ledger.
+func (s *Server) Close() error {
+	s.closing.Lock()
+	s.stop()
+	s.closing.Unlock()
+	s.pending.Wait()
+	s.out.CloseIdleConnections()
+	return s.ledger.close()
+}
 
-// Serve listens on a free port of the loopback until ctx ends, and tells ready its address.
+// Serve listens until ctx ends, and tells ready its address.
 func (s *Server) Serve(ctx context.Context, ready func(url string) error) error {
-	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	address := s.cfg.Listen
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("provider: %w", err)
 	}
@@ -100,97 +163,4 @@ func (s *Server) Serve(ctx context.Context, ready func(url string) error) error 
 		err = errors.Join(err, served)
 	}
 	return errors.Join(err, closing)
-}
-
-const maxBody = 64 << 10
-
-func (s *Server) charge(w http.ResponseWriter, r *http.Request) {
-	key := r.Header.Get("Idempotency-Key")
-	if key == "" || len(key) > 255 {
-		refuse(w, http.StatusBadRequest, "idempotency_key", fmt.Sprintf("header Idempotency-Key: %d bytes are not allowed, want 1 to 255", len(key)))
-		return
-	}
-	var c Charge
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&c); err != nil {
-		refuse(w, http.StatusBadRequest, "body", err.Error())
-		return
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		refuse(w, http.StatusBadRequest, "body", "more than one document")
-		return
-	}
-	if err := c.check(); err != nil {
-		refuse(w, http.StatusUnprocessableEntity, "charge", err.Error())
-		return
-	}
-
-	will := s.fates.of(key)
-	if clock.Sleep(r.Context(), will.before) != nil {
-		return // the caller went away before anything was charged
-	}
-	if will.failBefore {
-		refuse(w, http.StatusServiceUnavailable, "unavailable", "try again later; nothing was charged")
-		return
-	}
-	entry, err := s.ledger.answer(key, c, will.decline, s.cfg.IgnoreKeys)
-	switch {
-	case errors.Is(err, errOtherBody):
-		refuse(w, http.StatusConflict, "key_conflict", err.Error())
-		return
-	case err != nil:
-		refuse(w, http.StatusInternalServerError, "ledger", err.Error())
-		return
-	}
-	if clock.Sleep(r.Context(), will.after) != nil {
-		return // charged, and nobody is there to hear it
-	}
-	if !s.gate.pass(r.Context().Done(), c.Reference) {
-		return
-	}
-	switch {
-	case will.failAfter && will.drop:
-		panic(http.ErrAbortHandler) // cuts the connection: the answer is lost
-	case will.failAfter:
-		refuse(w, http.StatusBadGateway, "bad_gateway", "the answer was lost on the way")
-	case entry.What == Declined:
-		refuse(w, http.StatusPaymentRequired, "card_declined", "the card was declined")
-	default:
-		answerJSON(w, http.StatusOK, entry)
-	}
-}
-
-// list answers the charges of ?reference=, or all of them: what a customer looks up who does
-// not know what became of a call.
-func (s *Server) list(w http.ResponseWriter, r *http.Request) {
-	answerJSON(w, http.StatusOK, struct {
-		Charges []Entry `json:"charges"`
-	}{s.ledger.charges(r.URL.Query().Get("reference"))})
-}
-
-func (s *Server) totals(w http.ResponseWriter, _ *http.Request) {
-	answerJSON(w, http.StatusOK, s.ledger.sum())
-}
-
-func (s *Server) release(w http.ResponseWriter, _ *http.Request) {
-	s.gate.release()
-	w.WriteHeader(http.StatusNoContent)
-}
-
-func refuse(w http.ResponseWriter, status int, code, message string) {
-	answerJSON(w, status, problem{Code: code, Message: message})
-}
-
-type problem struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
-func answerJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(body); err != nil {
-		slog.Debug("provider's answer did not reach its caller", "error", err)
-	}
 }

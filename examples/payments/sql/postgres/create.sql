@@ -1,5 +1,5 @@
 -- A new payment. One that is there already is left as it is: the job's idempotency key says
--- whether it is the same one.
-INSERT INTO pacht.payments (payment_id, amount_minor, currency)
-VALUES ($1, $2, $3)
+-- whether it is the same one. $5 is how long it may be charged, in milliseconds; null = for ever.
+INSERT INTO pacht.payments (payment_id, amount_minor, currency, payer, not_after)
+VALUES ($1, $2, $3, $4, statement_timestamp() + $5::bigint * interval '1 millisecond')
 ON CONFLICT (payment_id) DO NOTHING;

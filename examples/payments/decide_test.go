@@ -1,0 +1,67 @@
+package payments
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pacht-queue/pacht/examples/payments/psp"
+	"github.com/pacht-queue/pacht/money"
+	"github.com/pacht-queue/pacht/reconcile"
+)
+
+// The whole transition table: what a payment becomes by news of its own attempt, of another one,
+// and of another amount. S098, S104.
+func TestTransitionTable(t *testing.T) {
+	eur := func(n int64) money.Amount { return money.Amount{Minor: n, Currency: "EUR"} }
+	news := map[string]psp.Charge{
+		"a pending":      {ID: "a", Status: psp.Pending, Amount: eur(10)},
+		"a failed":       {ID: "a", Status: psp.Failed, Amount: eur(10)},
+		"a succeeded":    {ID: "a", Status: psp.Succeeded, Amount: eur(10)},
+		"a charged_back": {ID: "a", Status: psp.Succeeded, Amount: eur(10), ChargedBack: 10},
+		"b pending":      {ID: "b", Status: psp.Pending, Amount: eur(10)},
+		"b failed":       {ID: "b", Status: psp.Failed, Amount: eur(10)},
+		"b succeeded":    {ID: "b", Status: psp.Succeeded, Amount: eur(10)},
+		"b charged_back": {ID: "b", Status: psp.Succeeded, Amount: eur(10), ChargedBack: 10},
+		"a too little":   {ID: "a", Status: psp.Succeeded, Amount: eur(9)},
+		"a in dollars":   {ID: "a", Status: psp.Succeeded, Amount: money.Amount{Minor: 10, Currency: "USD"}},
+	}
+	amount, twice := "break "+string(reconcile.AmountDiffers), "break "+string(reconcile.ChargedTwice)
+	const stays, booked, back, both = "ignored", "succeeded +charge", "charged_back +chargeback", "charged_back +charge +chargeback"
+	for _, c := range []struct {
+		status, charge string
+		want           map[string]string // of a and b: pending, failed, succeeded, charged back
+	}{
+		{Pending, "", map[string]string{"a pending": "pending", "a failed": "failed", "a succeeded": booked, "a charged_back": both,
+			"b pending": "pending", "b failed": "failed", "b succeeded": booked, "b charged_back": both}},
+		{Pending, "a", map[string]string{"a pending": stays, "a failed": "failed", "a succeeded": booked, "a charged_back": both,
+			"b pending": stays, "b failed": stays, "b succeeded": booked, "b charged_back": both}},
+		{Failed, "a", map[string]string{"a pending": stays, "a failed": stays, "a succeeded": booked, "a charged_back": both,
+			"b pending": stays, "b failed": stays, "b succeeded": booked, "b charged_back": both}},
+		{Succeeded, "a", map[string]string{"a pending": stays, "a failed": stays, "a succeeded": stays, "a charged_back": back,
+			"b pending": stays, "b failed": stays, "b succeeded": twice, "b charged_back": twice}},
+		{ChargedBack, "a", map[string]string{"a pending": stays, "a failed": stays, "a succeeded": stays, "a charged_back": stays,
+			"b pending": stays, "b failed": stays, "b succeeded": twice, "b charged_back": twice}},
+	} {
+		c.want["a too little"], c.want["a in dollars"] = amount, amount
+		for name, charge := range news {
+			d := decide(Payment{Amount: eur(10), Status: c.status, ChargeID: c.charge}, charge)
+			got := d.to
+			switch {
+			case d.verdict == Break:
+				got = "break " + string(d.class)
+			case d.to == "":
+				got = d.verdict
+			}
+			for _, m := range d.moves {
+				kind, _, _ := strings.Cut(m.id, ":")
+				got += " +" + kind
+			}
+			if got != c.want[name] {
+				t.Errorf("%s by %q, then %s: %s, want %s", c.status, c.charge, name, got, c.want[name])
+			}
+			if (d.verdict == Ignored || d.verdict == Break) && (d.why == "" || len(d.moves) > 0) {
+				t.Errorf("%s by %q, then %s: %+v", c.status, c.charge, name, d)
+			}
+		}
+	}
+}

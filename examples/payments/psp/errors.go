@@ -1,0 +1,105 @@
+package psp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// What callers of the provider branch on. Only declined, refused, busy and not sent say that
+// nothing was done.
+var (
+	// ErrDeclined: refused for good. Nothing was done, and nothing will be.
+	ErrDeclined = errors.New("declined by the provider")
+	// ErrRefused: the request itself is wrong, or asks for more than there is. Nothing was
+	// done; sending it again gives the same answer.
+	ErrRefused = errors.New("refused by the provider")
+	// ErrConflict: what was asked for does not fit what the provider has: a key was used for
+	// another request, or a list has changed while it was read. It says nothing of what was
+	// done under that key.
+	ErrConflict = errors.New("conflict at the provider")
+	// ErrBusy: refused for now. Nothing was done; ask again after RetryAfter.
+	ErrBusy = errors.New("the provider is busy")
+	// ErrNotSent: no connection was made, so nothing was sent.
+	ErrNotSent = errors.New("not sent to the provider")
+	// ErrUnanswered: no answer, or one that does not say what happened. It may have been done
+	// or not; with the same key it is safe to ask again, as long as the provider remembers it.
+	ErrUnanswered = errors.New("no answer from the provider")
+	// ErrGarbage: an answer that makes no sense.
+	ErrGarbage = errors.New("garbage from the provider")
+)
+
+// busyError is ErrBusy with the time that the provider asked for.
+type busyError struct {
+	said  string
+	after time.Duration
+}
+
+func (e *busyError) Error() string        { return ErrBusy.Error() + ": " + e.said }
+func (e *busyError) Is(target error) bool { return target == ErrBusy }
+
+// RetryAfter is how long the provider asked to wait, if it did.
+func RetryAfter(err error) time.Duration {
+	var busy *busyError
+	if errors.As(err, &busy) {
+		return busy.after
+	}
+	return 0
+}
+
+// failure classes an error of the transport.
+func failure(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return fmt.Errorf("%w: %w", ErrNotSent, err)
+	}
+	return fmt.Errorf("%w: %w", ErrUnanswered, err)
+}
+
+// refused classes an answer that is no success.
+func refused(res *http.Response) error {
+	var p problem
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxBody)).Decode(&p); err != nil {
+		p.Message = "with no reason that can be read"
+	}
+	said := fmt.Sprintf("%d %.100s: %.1000s", res.StatusCode, p.Code, p.Message)
+	switch {
+	case res.StatusCode == http.StatusTooManyRequests:
+		seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
+		if err != nil || seconds < 0 || seconds > 3600 {
+			seconds = 1
+		}
+		return &busyError{said: said, after: time.Duration(seconds) * time.Second}
+	case res.StatusCode == http.StatusPaymentRequired:
+		return fmt.Errorf("%w: %s", ErrDeclined, said)
+	case res.StatusCode == http.StatusConflict:
+		return fmt.Errorf("%w: %s", ErrConflict, said)
+	case res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusRequestTimeout:
+		return fmt.Errorf("%w: %s", ErrRefused, said)
+	}
+	return fmt.Errorf("%w: %s", ErrUnanswered, said)
+}
+
+// check refuses a charge that makes no sense.
+func (c Charge) check() error {
+	switch c.Status {
+	case Pending, Succeeded, Failed:
+	default:
+		return fmt.Errorf("%w: charge %.80q has the status %.40q", ErrGarbage, c.ID, c.Status)
+	}
+	if c.ID == "" || c.Reference == "" {
+		return fmt.Errorf("%w: charge without id or reference", ErrGarbage)
+	}
+	if err := checkOrder(c.Reference, c.Amount); err != nil {
+		return fmt.Errorf("%w: charge %.80q: %w", ErrGarbage, c.ID, err)
+	}
+	if c.Refunded < 0 || c.ChargedBack < 0 || c.Refunded > c.Amount.Minor || c.ChargedBack > c.Amount.Minor-c.Refunded {
+		return fmt.Errorf("%w: charge %.80q of %s: refunded %d, charged back %d", ErrGarbage, c.ID, c.Amount, c.Refunded, c.ChargedBack)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package payments
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/effect"
+	"github.com/pacht-queue/pacht/examples/payments/psp"
+)
+
+// Refund gives money back, as Charge takes it.
+func (h *Handlers) Refund(ctx context.Context, job *pacht.Job[GiveBack]) error {
+	r, err := h.book.Refund(ctx, job.Args.RefundID)
+	if errors.Is(err, pacht.ErrNotFound) {
+		return pacht.Permanent(err)
+	}
+	if err != nil {
+		return err
+	}
+	p, err := h.book.Payment(ctx, r.PaymentID)
+	if err != nil {
+		return err
+	}
+	order := psp.RefundOrder{Reference: r.ID, Charge: p.ChargeID, Amount: r.Amount}
+	made, err := h.refund.DoWith(ctx, job, order, func(ctx context.Context, call effect.Call) (psp.Refund, error) {
+		made, err := h.provider.Refund(ctx, call.Key, order)
+		return made, class(err)
+	})
+	var refused *effect.FailedError
+	if errors.As(err, &refused) {
+		return h.write(ctx, job.Held, func(ctx context.Context, tx *sql.Tx) error {
+			return h.book.failRefund(ctx, tx, r.ID, refused.Reason)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	err = h.write(ctx, job.Held, func(ctx context.Context, tx *sql.Tx) error {
+		v, err := h.book.refunded(ctx, tx, p.ID, made)
+		if err == nil && v.Verdict == Break {
+			err = pacht.UnknownOutcome(fmt.Errorf("%w: %s: %s", ErrBreak, v.Class, v.Why))
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write down refund %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// refunded locks the payment and applies one refund.
+func (b *Book) refunded(ctx context.Context, tx *sql.Tx, payment string, r psp.Refund) (v Verdict, err error) {
+	p, err := scanPayment(tx.QueryRowContext(ctx, b.sql.Lock, payment))
+	if err != nil {
+		return v, err
+	}
+	v = Verdict{Verdict: Ignored, Payment: p}
+	return v, b.applyRefund(ctx, tx, p, r, &v)
+}
+
+// probeRefund asks the provider what became of a refund.
+func (h *Handlers) probeRefund(ctx context.Context, e pacht.Effect) (v effect.Verdict[psp.Refund], err error) {
+	found, err := h.provider.Refunds(ctx, e.Reference)
+	if err != nil {
+		return v, err
+	}
+	v.State = effect.NotFound
+	for _, r := range found {
+		switch {
+		case r.Reference != e.Reference:
+			return effect.Verdict[psp.Refund]{}, fmt.Errorf("%w: asked for refund %.80q, got %.80q", psp.ErrGarbage, e.Reference, r.Reference)
+		case r.Status == psp.Succeeded:
+			v.State, v.Result = effect.Succeeded, r
+			return v, nil
+		case r.Status == psp.Failed:
+			v.State, v.Reason = effect.Failed, "the provider has it as failed, "+r.ID
+		}
+	}
+	return v, nil
+}

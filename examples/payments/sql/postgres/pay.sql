@@ -1,8 +1,0 @@
--- Marks a payment paid by a charge. Zero rows: it is not there, declined, or paid by another
--- charge. Paid by this very charge counts as done.
-UPDATE pacht.payments
-SET status = 'paid',
-    charge_ref = $2,
-    settled_at = coalesce(settled_at, statement_timestamp())
-WHERE payment_id = $1
-  AND (status = 'created' OR charge_ref = $2);

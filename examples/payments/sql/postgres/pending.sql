@@ -1,0 +1,13 @@
+-- A page, by id, of payments that have been pending for longer than $3 milliseconds.
+SELECT
+    p.payment_id, p.amount_minor, p.currency, p.payer, p.status, p.charge_id, p.why, p.rev,
+    (extract(epoch FROM p.created_at) * 1000)::bigint AS created_ms,
+    coalesce(p.not_after < statement_timestamp(), false) AS expired,
+    (SELECT coalesce(sum(r.amount_minor), 0) FROM pacht.refunds r WHERE r.payment_id = p.payment_id AND r.status = 'succeeded')::bigint AS refunded,
+    (SELECT coalesce(sum(r.amount_minor), 0) FROM pacht.refunds r WHERE r.payment_id = p.payment_id AND r.status = 'pending')::bigint AS refunding
+FROM pacht.payments p
+WHERE p.payment_id > $1
+  AND p.status = 'pending'
+  AND p.created_at < statement_timestamp() - $3::bigint * interval '1 millisecond'
+ORDER BY p.payment_id
+LIMIT $2;

@@ -1,0 +1,4 @@
+-- Takes an idempotency key of our API, unless it is taken.
+INSERT INTO pacht.requests (scope, key, fingerprint, answer)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (scope, key) DO NOTHING;

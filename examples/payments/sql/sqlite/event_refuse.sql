@@ -1,0 +1,8 @@
+-- Counts a webhook that was refused: one row for each reason, however many come.
+INSERT INTO events AS e (event_id, kind, payload_hash, verdict, why)
+VALUES (?1, 'refused', ?2, 'refused', ?3)
+ON CONFLICT (event_id) DO UPDATE
+SET seen = e.seen + 1,
+    payload_hash = excluded.payload_hash,
+    why = excluded.why,
+    last_at = CAST(unixepoch('subsec') * 1000 AS INTEGER);

@@ -1,0 +1,5 @@
+-- What stands under an idempotency key of our API.
+SELECT fingerprint, answer
+FROM requests
+WHERE scope = ?1
+  AND key = ?2;

@@ -1,0 +1,17 @@
+-- The business rows. Money is whole minor units. A payment that took money names its charge;
+-- rev grows with each change.
+CREATE TABLE pacht.payments (
+    payment_id   text        PRIMARY KEY,
+    amount_minor bigint      NOT NULL CHECK (amount_minor > 0),
+    currency     text        NOT NULL CHECK (length(currency) = 3),
+    payer        text        NOT NULL DEFAULT '',
+    status       text        NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'succeeded', 'failed', 'charged_back')),
+    charge_id    text        NOT NULL DEFAULT '',
+    why          text        NOT NULL DEFAULT '',
+    rev          bigint      NOT NULL DEFAULT 1,
+    not_after    timestamptz,
+    created_at   timestamptz NOT NULL DEFAULT statement_timestamp(),
+    settled_at   timestamptz,
+    CHECK (status IN ('pending', 'failed') OR charge_id <> ''),
+    CHECK ((status = 'pending') = (settled_at IS NULL))
+);

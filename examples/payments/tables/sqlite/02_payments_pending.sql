@@ -1,0 +1,3 @@
+-- For the reconciler: few rows are pending, whatever the history.
+CREATE INDEX payments_pending ON payments (payment_id)
+WHERE status = 'pending';

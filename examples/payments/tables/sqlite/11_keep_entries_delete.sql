@@ -1,0 +1,5 @@
+-- Rows of entries are only added.
+CREATE TRIGGER keep_entries_delete BEFORE DELETE ON entries
+BEGIN
+    SELECT RAISE(ABORT, 'rows of entries are never changed');
+END;
