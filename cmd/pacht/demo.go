@@ -21,17 +21,21 @@ func demoCommand(g *globals) *cobra.Command {
 		Long: `Run a small payments system in which workers die: a fresh database, a payment provider
 simulated over HTTP in a process of its own, three worker processes with leases of 2 s. Workers
 are killed (SIGKILL) and stopped past their lease and woken again (SIGSTOP, SIGCONT), while they
-hold jobs. At the end the database is compared with the provider's ledger.
+hold jobs; and the provider declines, times out before and after the charge, loses webhooks and
+takes wrong amounts. The reconciler, a job of the same workers, asks it and heals what it can. At
+the end our ledger is compared with the provider's, to the cent.
 
 Nothing is needed and nothing stays behind: the SQLite file is made in a temporary folder. With
 --db postgres://... the same is done in a schema of its own, which is dropped at the end. PACHT_DB
 is not looked at.
 
-Exits with 1 if a payment was lost or charged twice, if stored data breaks a rule of the lease, or
-if too little was disturbed to prove anything.
+Exits with 1 if a payment was lost or charged twice, if the ledgers differ in anything that is not
+listed as an open break of the right class, if stored data breaks a rule of the lease, or if too
+little was disturbed to prove anything.
 
 JSON: {payments, completed, lost, double_charged, repeated_calls, attempts, expired, refused_late,
-kills, pauses, seconds, ok}; the progress goes to standard error.`,
+unknown, healed, breaks_open, ledger_equal, kills, pauses, seconds, ok}; the progress goes to
+standard error.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, g, cfg) },
 	}
@@ -39,7 +43,7 @@ kills, pauses, seconds, ok}; the progress goes to standard error.`,
 	flags.IntVar(&cfg.Payments, "payments", 2000, "how many payments, 1 to 100,000")
 	flags.Uint64Var(&cfg.Seed, "seed", 0, "seed of amounts, failures and disturbances (default: a random one, shown)")
 	flags.StringVar(&cfg.Keep, "keep", "", "keep the database as this file, and the provider's ledger beside it; with --db the schema is kept")
-	flags.BoolVar(&cfg.IgnoreKeys, "ignore-keys", false, "sabotage: let the provider ignore idempotency keys")
+	flags.BoolVar(&cfg.IgnoreKeys, "ignore-keys", false, "sabotage: let the provider ignore idempotency keys, and find nothing")
 	_ = flags.MarkHidden("ignore-keys") // fails only for a flag that is not there
 	cmd.AddCommand(demoWorkerCommand(), demoProviderCommand())
 	return cmd

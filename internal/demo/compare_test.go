@@ -9,29 +9,30 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
+	moneypkg "github.com/pacht-queue/pacht/money"
+	"github.com/pacht-queue/pacht/reconcile"
 )
 
 // A payment that nobody charged is lost, and a charge that belongs to no payment is seen.
 func TestUnpaidPaymentsAndUnknownChargesAreCounted(t *testing.T) {
-	p, err := openPlace(t.Context(), address{File: filepath.Join(t.TempDir(), "demo.db")})
+	p, err := openPlace(t.Context(), payments.Address{File: filepath.Join(t.TempDir(), "demo.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := p.close(); err != nil {
+		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	if _, err := p.store.MigrateUp(t.Context()); err != nil {
+	if err := p.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.book.CreateTables(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	five := moneypkg.Amount{Minor: 500, Currency: "EUR"}
 	for i := range 2 {
-		if _, err := p.book.Create(t.Context(), payments.Payment{ID: paymentID(i), AmountMinor: 500, Currency: "EUR"}); err != nil {
+		if _, err := p.Book.Create(t.Context(), payments.Payment{ID: paymentID(i), Amount: five}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,15 +55,53 @@ func TestUnpaidPaymentsAndUnknownChargesAreCounted(t *testing.T) {
 	}()
 	// Charged, and never written down here; and somebody else's charge.
 	for _, ref := range []string{paymentID(0), "stranger"} {
-		if _, err := client.Charge(t.Context(), ref, psp.Charge{Reference: ref, AmountMinor: 500, Currency: "EUR"}); err != nil {
+		if _, err := client.Charge(t.Context(), ref, psp.Order{Reference: ref, Amount: five}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// A third was ordered and never created.
 	r := &run{cfg: Config{Payments: 3}, place: p, provider: client}
 	b, err := r.readBooks(t.Context())
-	if err != nil || b.rows != 2 || b.paid != 0 || b.lost != 3 || b.strangers != 1 {
+	if err != nil || b.rows != 2 || b.paid != 0 || b.agree != 0 || b.lost != 3 || b.strangers != 1 || len(b.unequal) != 1 {
 		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// A difference is excused by an open break of its own class alone, which is with a person.
+func TestOnlyAnOpenBreakOfTheRightClassExcusesADifference(t *testing.T) {
+	eur := func(n int64) moneypkg.Amount { return moneypkg.Amount{Minor: n, Currency: "EUR"} }
+	ours := payments.Payment{ID: "p", Amount: eur(500), Status: payments.Pending}
+	wrong := []psp.Charge{{ID: "a", Status: psp.Succeeded, Amount: eur(400)}}
+	right := []psp.Charge{{ID: "a", Status: psp.Succeeded, Amount: eur(500)}}
+	paid := payments.Payment{ID: "p", Amount: eur(500), Status: payments.Succeeded, ChargeID: "a"}
+	person := func(class reconcile.Class) []pacht.Break {
+		return []pacht.Break{{Reference: "p", Class: string(class), Status: pacht.BreakPerson}}
+	}
+	waiting := person(reconcile.AmountDiffers)
+	waiting[0].Status = pacht.BreakWaiting
+	for name, c := range map[string]struct {
+		p           payments.Payment
+		there       []psp.Charge
+		breaks      []pacht.Break
+		agree, open int64
+	}{
+		"alike":                 {paid, right, nil, 1, 0},
+		"wrong, and listed":     {ours, wrong, person(reconcile.AmountDiffers), 0, 1},
+		"wrong, not listed":     {ours, wrong, nil, 0, 0},
+		"wrong, other class":    {ours, wrong, person(reconcile.UnknownThere), 0, 0},
+		"wrong, not with one":   {ours, wrong, waiting, 0, 0},
+		"should be healed":      {ours, right, person(reconcile.PaidThere), 0, 0},
+		"twice, and listed":     {paid, append(right, right...), person(reconcile.ChargedTwice), 0, 1},
+		"paid by another":       {paid, []psp.Charge{{ID: "b", Status: psp.Succeeded, Amount: eur(500)}}, nil, 0, 0},
+		"refunded there only":   {paid, []psp.Charge{{ID: "a", Status: psp.Succeeded, Amount: eur(500), Refunded: 1}}, nil, 0, 0},
+		"failed, nothing taken": {payments.Payment{ID: "p", Status: payments.Failed}, nil, nil, 1, 0},
+		"pending, none there":   {ours, nil, person(reconcile.MissingThere), 0, 0},
+	} {
+		b := books{breaks: map[string][]pacht.Break{"p": c.breaks}, excepted: map[string]sums{}}
+		b.weigh(c.p, c.there)
+		if b.agree != c.agree || b.open != c.open {
+			t.Errorf("%s: %d alike, %d open", name, b.agree, b.open)
+		}
 	}
 }
 

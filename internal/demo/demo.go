@@ -56,13 +56,17 @@ type Config struct {
 // Result compares the database with the provider's ledger.
 type Result struct {
 	Payments      int64   `json:"payments"`
-	Completed     int64   `json:"completed"`      // charge jobs that ended as Completed
-	Lost          int64   `json:"lost"`           // payments that are not paid here and charged there, with one amount
+	Completed     int64   `json:"completed"`      // payments that both sides have as one and the same: paid once, or not at all
+	Lost          int64   `json:"lost"`           // payments that differ, and no open break says so
 	DoubleCharged int64   `json:"double_charged"` // payments that the provider charged more than once
 	RepeatedCalls int64   `json:"repeated_calls"` // calls whose key had succeeded before
 	Attempts      int64   `json:"attempts"`       // closed leases
 	Expired       int64   `json:"expired"`        // of these, ended by nobody
 	RefusedLate   int64   `json:"refused_late"`   // outcomes that came after their lease was closed
+	Unknown       int64   `json:"unknown"`        // attempts that ended because nobody knew what the provider had done
+	Healed        int64   `json:"healed"`         // differences that the reconciler found and mended
+	BreaksOpen    int64   `json:"breaks_open"`    // differences that are left to a person
+	LedgerEqual   bool    `json:"ledger_equal"`   // our ledger is the provider's, to the last unit, but for the open breaks
 	Kills         int     `json:"kills"`          // of workers that held a lease
 	Pauses        int     `json:"pauses"`         // of workers that held a lease, until past its end
 	Seconds       float64 `json:"seconds"`
@@ -123,6 +127,7 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 		{"start the provider", r.startProvider},
 		{"start the workers", r.startWorkers},
 		{"run", r.disturbUntilDone},
+		{"reconcile", r.heal},
 		{"stop the workers", r.stopWorkers},
 		{"compare", r.compare},
 	} {

@@ -14,6 +14,7 @@ import (
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/money"
 )
 
 // run is one run of the demo: what it has started and must end.
@@ -24,7 +25,9 @@ type run struct {
 	folder   string
 	place    *place
 	fleet    *fleet
+	psp      psp.Config
 	provider *psp.Client
+	hook     *hook
 	chaos    *chaos
 	result   Result
 }
@@ -39,20 +42,17 @@ func (r *run) makeDatabase(ctx context.Context) (err error) {
 	if r.folder, err = os.MkdirTemp("", "pacht-demo-"); err != nil {
 		return err
 	}
-	at := address{File: filepath.Join(r.folder, "demo.db")}
+	at := payments.Address{File: filepath.Join(r.folder, "demo.db")}
 	switch {
 	case r.cfg.Postgres != "":
-		at = address{Postgres: r.cfg.Postgres, Schema: fmt.Sprintf("pacht_demo_%x", r.start.Time().UnixNano())}
+		at = payments.Address{Postgres: r.cfg.Postgres, Schema: fmt.Sprintf("pacht_demo_%x", r.start.Time().UnixNano())}
 	case r.cfg.Keep != "":
 		at.File = r.cfg.Keep
 	}
 	if r.place, err = openPlace(ctx, at); err != nil {
 		return err
 	}
-	if _, err := r.place.store.MigrateUp(ctx); err != nil {
-		return err
-	}
-	if err := r.place.book.CreateTables(ctx); err != nil {
+	if err := r.place.Migrate(ctx); err != nil {
 		return err
 	}
 	r.fleet = newFleet(r.cfg.Executable, r.folder)
@@ -68,19 +68,31 @@ func (r *run) startProvider(ctx context.Context) error {
 	if r.cfg.Keep != "" {
 		ledger = r.cfg.Keep + LedgerSuffix
 	}
-	cfg := psp.Config{
+	r.psp = psp.Config{
 		Ledger: ledger, Seed: r.cfg.Seed,
 		Latency:  min(max(latency, 2*time.Millisecond), 400*time.Millisecond),
 		FailRate: 0.03, LoseRate: 0.03,
+		Mix: mix(), Delay: delay, Silence: 700 * time.Millisecond,
 		HoldAnswers: true, FreeAnswers: max(r.cfg.Payments-reserve, 0),
-		IgnoreKeys: r.cfg.IgnoreKeys,
+		IgnoreKeys: r.cfg.IgnoreKeys, Blind: r.cfg.IgnoreKeys,
 	}
-	url, err := r.fleet.startProvider(ctx, cfg)
+	url, err := r.fleet.startProvider(ctx, r.psp)
 	if err != nil {
 		return err
 	}
 	r.provider = psp.NewClient(url, 10*time.Second)
-	return nil
+	return r.startHook(ctx)
+}
+
+// mix is what happens to the payments: three of four go well, and of the others a few meet with
+// each thing that can happen.
+func mix() map[string]int {
+	weights := map[string]int{}
+	for _, name := range psp.Scenarios() {
+		weights[name] = 2
+	}
+	weights[psp.Success] = 6 * len(weights)
+	return weights
 }
 
 func (r *run) startWorkers(ctx context.Context) error {
@@ -136,11 +148,11 @@ func (r *run) enqueue(ctx context.Context) error {
 		g.SetLimit(connections)
 	}
 	for i := 0; i < r.cfg.Payments && ctx.Err() == nil; i++ {
-		p := payments.Payment{ID: paymentID(i), AmountMinor: 100 + chance.Int64N(49_900), Currency: "EUR"}
+		p := payments.Payment{ID: paymentID(i), Amount: money.Amount{Minor: 200 + chance.Int64N(49_800), Currency: "EUR"}}
 		g.Go(func() error {
 			// Crashes in a row would park a job for a person after three; here they are made on
 			// purpose, and few payments may have to take all of them.
-			_, err := r.place.book.Create(ctx, p, pacht.Queue(queue), pacht.TTL(ttl), pacht.MaxCrashes(100), pacht.MaxAttempts(1000))
+			_, err := r.place.Book.Create(ctx, p, pacht.TTL(ttl), pacht.MaxCrashes(100), pacht.MaxAttempts(1000))
 			return err
 		})
 	}
@@ -152,7 +164,7 @@ func paymentID(i int) string { return fmt.Sprintf("pay_%06d", i+1) }
 // follow shows the progress until every payment is through and every disturbance is over.
 func (r *run) follow(ctx context.Context) error {
 	for {
-		tally, err := r.place.book.Tally(ctx)
+		tally, err := r.place.Book.Tally(ctx)
 		if err != nil {
 			return err
 		}
@@ -178,6 +190,9 @@ func (r *run) stopWorkers(context.Context) error {
 func (r *run) close() error {
 	r.screen.endProgress()
 	var errs []error
+	if r.hook != nil {
+		errs = append(errs, r.hook.close())
+	}
 	if r.provider != nil {
 		r.provider.Close()
 	}
@@ -188,7 +203,7 @@ func (r *run) close() error {
 		if r.cfg.Keep == "" {
 			errs = append(errs, r.place.drop())
 		}
-		errs = append(errs, r.place.close())
+		errs = append(errs, r.place.Close())
 	}
 	if r.folder != "" {
 		errs = append(errs, os.RemoveAll(r.folder))

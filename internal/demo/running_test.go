@@ -121,7 +121,7 @@ func (r *running) result() (res Result) {
 	if err := json.Unmarshal([]byte(r.out.String()), &keys); err != nil {
 		r.t.Fatalf("no JSON object: %v\n%s%s", err, r.out.String(), r.err.String())
 	}
-	want := []string{"payments", "completed", "lost", "double_charged", "repeated_calls", "attempts", "expired", "refused_late", "kills", "pauses", "seconds", "ok"}
+	want := []string{"payments", "completed", "lost", "double_charged", "repeated_calls", "attempts", "expired", "refused_late", "unknown", "healed", "breaks_open", "ledger_equal", "kills", "pauses", "seconds", "ok"}
 	if got := slices.Sorted(maps.Keys(keys)); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		r.t.Errorf("keys %v", got)
 	}

@@ -12,7 +12,10 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/effect"
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
 	"github.com/pacht-queue/pacht/watch"
@@ -23,10 +26,13 @@ const queue = "payments"
 
 // workerTask is what a worker process is told.
 type workerTask struct {
-	Name     string  `json:"name"`
-	Place    address `json:"place"`
-	Provider string  `json:"provider"`
+	Name     string           `json:"name"`
+	Place    payments.Address `json:"place"`
+	Provider string           `json:"provider"`
 }
+
+// promises is what the provider's contract says.
+var promises = payments.Promises{KeyLife: time.Hour, Consistency: consistency, MinLease: ttl / 2}
 
 // ServeWorker is the worker process: see child for how it is spoken to. It ends in order when
 // it is asked to, or when its parent is gone.
@@ -40,22 +46,34 @@ func ServeWorker(ctx context.Context, in io.Reader, out, errs io.Writer) (err er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, place.close()) }()
-	provider := psp.NewClient(task.Provider, 5*time.Second)
+	defer func() { err = errors.Join(err, place.Close()) }()
+	// More patient than the provider is silent: it cuts calls that get no answer.
+	provider := psp.NewClient(task.Provider, time.Minute)
 	defer provider.Close()
+	logger := slog.New(slog.NewTextHandler(errs, nil))
 
-	charger := &payments.Charger{Book: place.book, Provider: provider}
-	w, err := worker.New(place.store, worker.Config{
+	effects := effect.New(place.Store)
+	h, err := payments.NewHandlers(place.Book, provider, place.Store, effects, promises)
+	if err != nil {
+		return err
+	}
+	r, err := newReconciler(place, provider, effects, patient, logger)
+	if err != nil {
+		return err
+	}
+	retry := worker.HandlerOptions{Retry: pacht.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}}
+	w, err := worker.New(place.Store, worker.Config{
 		Queues: map[string]int{queue: slots},
-		Handlers: []worker.Handler{worker.HandleWith(worker.HandlerOptions{
-			Retry: pacht.Exponential{Base: 100 * time.Millisecond, Cap: time.Second},
-		}, charger.Handle)},
+		Handlers: []worker.Handler{
+			worker.HandleWith(retry, h.Charge), worker.HandleWith(retry, h.Refund), worker.HandleWith(retry, h.Receipt),
+			worker.HandleWith(retry, h.Parked), worker.Handle(r.Handle),
+		},
 		Poll:   50 * time.Millisecond,
 		Grace:  2 * time.Second,
 		Unwind: time.Second,
 		// A lease of 2 s is not worth much if its end is noticed after 30.
 		Watch:  watch.Config{Period: 500 * time.Millisecond, Poll: 100 * time.Millisecond},
-		Logger: slog.New(slog.NewTextHandler(errs, nil)),
+		Logger: logger,
 	})
 	if err != nil {
 		return err
@@ -63,7 +81,10 @@ func ServeWorker(ctx context.Context, in io.Reader, out, errs io.Writer) (err er
 	if err := greet(out, greeting{Owner: w.Owner()}); err != nil {
 		return err
 	}
-	return w.Run(ctx)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.Run(ctx) })
+	g.Go(func() error { return r.Run(ctx) })
+	return g.Wait()
 }
 
 // ServeProvider is the provider's process.

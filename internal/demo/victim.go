@@ -61,7 +61,7 @@ func (c *chaos) victim(ctx context.Context) (*child, error) {
 
 // held lists the leases of a worker, by the database.
 func (c *chaos) held(ctx context.Context, worker *child) ([]pacht.JobInfo, error) {
-	return c.place.store.Jobs(ctx, pacht.Filter{Status: pacht.Processing, Owner: worker.said.Owner, Limit: 1000})
+	return c.place.Store.Jobs(ctx, pacht.Filter{Status: pacht.Processing, Owner: worker.said.Owner, Limit: 1000})
 }
 
 // await counts the leases of which something has become true: all of them, or as many as have
@@ -95,7 +95,7 @@ func (c *chaos) await(ctx context.Context, held []pacht.JobInfo, has func(contex
 
 // expired: the ledger says that nobody closed this lease before its end.
 func (c *chaos) expired(ctx context.Context, job pacht.JobInfo) (bool, error) {
-	attempts, err := c.place.store.Attempts(ctx, job.ID)
+	attempts, err := c.place.Store.Attempts(ctx, job.ID)
 	for _, a := range attempts {
 		if a.Token == job.Token {
 			return a.Outcome == pacht.OutcomeExpired, err
@@ -106,7 +106,7 @@ func (c *chaos) expired(ctx context.Context, job pacht.JobInfo) (bool, error) {
 
 // refused: the holder of this lease reported an outcome after it had been closed.
 func (c *chaos) refused(ctx context.Context, job pacht.JobInfo) (bool, error) {
-	reports, err := c.place.store.Reports(ctx, job.ID)
+	reports, err := c.place.Store.Reports(ctx, job.ID)
 	for _, r := range reports {
 		if r.Token == job.Token {
 			return true, err

@@ -9,16 +9,11 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/pacht-queue/pacht/internal/clock"
 )
 
-const (
-	maxBody = 64 << 10
-	// silence is how long a call hangs that gets no answer, if its caller is more patient.
-	silence = 30 * time.Second
-)
+const maxBody = 64 << 10
 
 // call is one call of a customer that is to move money.
 type call struct {
@@ -67,7 +62,7 @@ func (s *Server) carryOut(w http.ResponseWriter, r *http.Request, c call, do fun
 	case err != nil && !errors.As(err, &no):
 		refuse(w, http.StatusInternalServerError, "ledger", err.Error())
 	case meets && c.scenario.silent():
-		hang(r)
+		s.hang(r)
 	case meets && c.scenario.Name == ServerError && errorAfter:
 		refuse(w, http.StatusInternalServerError, "internal", "something went wrong")
 	case c.fate.failAfter && c.fate.drop:
@@ -88,7 +83,7 @@ func (s *Server) failsBefore(w http.ResponseWriter, r *http.Request, c call, err
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(c.scenario.After.Seconds()))))
 		refuse(w, http.StatusTooManyRequests, "too_many", "slow down; nothing was done")
 	case TimeoutBefore:
-		hang(r)
+		s.hang(r)
 	case ServerError:
 		if errorAfter {
 			return false
@@ -100,9 +95,9 @@ func (s *Server) failsBefore(w http.ResponseWriter, r *http.Request, c call, err
 	return true
 }
 
-// hang says nothing until the caller goes away.
-func hang(r *http.Request) {
-	_ = clock.Sleep(r.Context(), silence) // its end is the end of both
+// hang says nothing until the caller goes away, or for long enough.
+func (s *Server) hang(r *http.Request) {
+	_ = clock.Sleep(r.Context(), s.cfg.Silence) // its end is the end of both
 	panic(http.ErrAbortHandler)
 }
 

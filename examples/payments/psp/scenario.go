@@ -84,8 +84,8 @@ func (s Scenario) async() bool { return scenarios[s.Name].async }
 // silent says whether the thing is done and the answer never comes.
 func (s Scenario) silent() bool { return scenarios[s.Name].silent }
 
-// draw chooses by weight: the same seed and reference give the same scenario.
-func (c Config) draw(reference string) Scenario {
+// Draw chooses by weight: the same seed and reference give the same scenario.
+func (c Config) Draw(reference string) Scenario {
 	all := 0
 	names := slices.Sorted(maps.Keys(c.Mix))
 	for _, name := range names {
@@ -108,7 +108,7 @@ func (c Config) draw(reference string) Scenario {
 func (s *Server) scenario(reference string) Scenario {
 	told, ok := s.ledger.told(reference)
 	if !ok {
-		told = s.cfg.draw(reference)
+		told = s.cfg.Draw(reference)
 	}
 	if told.After == 0 {
 		told.After = s.cfg.Delay

@@ -370,11 +370,11 @@ func TestSameSeedDrawsTheSameScenarios(t *testing.T) {
 	drawn, others := map[string]bool{}, 0
 	for i := range 400 {
 		ref := strings.Repeat("x", i)
-		first := a.draw(ref)
-		if first != a.draw(ref) {
+		first := a.Draw(ref)
+		if first != a.Draw(ref) {
 			t.Fatal("two scenarios for one reference")
 		}
-		if first != b.draw(ref) {
+		if first != b.Draw(ref) {
 			others++
 		}
 		drawn[first.Name] = true

@@ -34,12 +34,17 @@ type Config struct {
 	// KeyLife is how long an idempotency key is remembered; 0 = for ever.
 	KeyLife time.Duration `json:"key_life_ns"`
 	Webhook Webhook       `json:"webhook"`
-	// HoldAnswers makes answers wait, once FreeAnswers references have had theirs, until
-	// Client.Release is called.
+	// Silence is how long a call that gets no answer hangs before its connection is cut, if its
+	// caller is more patient; 0 = 30s.
+	Silence time.Duration `json:"silence_ns"`
+	// HoldAnswers makes answers wait, look-ups too, once FreeAnswers references have had theirs,
+	// until Client.Release is called.
 	HoldAnswers bool `json:"hold_answers"`
 	FreeAnswers int  `json:"free_answers"`
-	// IgnoreKeys makes every call a new charge: a provider that no queue can make safe.
+	// IgnoreKeys makes every call a new charge, and Blind lets look-ups find nothing: with both
+	// it is a provider that nobody can make safe.
 	IgnoreKeys bool `json:"ignore_keys"`
+	Blind      bool `json:"blind"`
 	// Listen is the address to serve on; "" = a free port of the loopback.
 	Listen string `json:"listen,omitempty"`
 }
@@ -53,8 +58,8 @@ func (c Config) check() error {
 			return fmt.Errorf("%s: %v is not allowed, want 0 to 1", rate.name, rate.value)
 		}
 	}
-	if c.Latency < 0 || c.Delay < 0 || c.KeyLife < 0 {
-		return fmt.Errorf("latency %s, delay %s, key life %s: want 0 or more", c.Latency, c.Delay, c.KeyLife)
+	if c.Latency < 0 || c.Delay < 0 || c.KeyLife < 0 || c.Silence < 0 {
+		return fmt.Errorf("latency %s, delay %s, key life %s, silence %s: want 0 or more", c.Latency, c.Delay, c.KeyLife, c.Silence)
 	}
 	for name, weight := range c.Mix {
 		if err := (Scenario{Name: name}).check(); err != nil {
@@ -88,6 +93,9 @@ type Server struct {
 func Open(cfg Config) (*Server, error) {
 	if cfg.Delay == 0 {
 		cfg.Delay = DefaultDelay
+	}
+	if cfg.Silence == 0 {
+		cfg.Silence = 30 * time.Second
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
