@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -131,6 +132,27 @@ func (b *Book) Create(ctx context.Context, p Payment, opts ...pacht.Option) (ans
 	return answer, nil
 }
 
+// CreateAll creates payments as Create does, all or none, in one transaction.
+func (b *Book) CreateAll(ctx context.Context, all []Payment, opts ...pacht.Option) error {
+	for _, p := range all {
+		if err := p.check(); err != nil {
+			return err
+		}
+	}
+	err := b.inTx(ctx, func(tx *sql.Tx) error {
+		for _, p := range all {
+			if _, err := b.create(ctx, tx, p, opts); err != nil {
+				return fmt.Errorf("payment %s: %w", p.ID, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("create %d payments: %w", len(all), err)
+	}
+	return nil
+}
+
 func (b *Book) create(ctx context.Context, tx *sql.Tx, p Payment, opts []pacht.Option) (pacht.Enqueued, error) {
 	var within any // null: for ever
 	if p.ChargeWithin > 0 {
@@ -140,7 +162,7 @@ func (b *Book) create(ctx context.Context, tx *sql.Tx, p Payment, opts []pacht.O
 		return pacht.Enqueued{}, err
 	}
 	charge := Charge{PaymentID: p.ID, AmountMinor: p.Amount.Minor, Currency: string(p.Amount.Currency)}
-	return b.enqueue(ctx, tx, charge, append(opts, pacht.IdempotencyKey(p.ID))...)
+	return b.enqueue(ctx, tx, charge, append(slices.Clone(opts), pacht.IdempotencyKey(p.ID))...)
 }
 
 // enqueue stores a job in the transaction; one that is refused is an error.

@@ -141,8 +141,8 @@ func (h *Handlers) settle(ctx context.Context, job *pacht.Held, n News) error {
 }
 
 // Receipt tells the payer. Mail is an effect too, but one that may come twice.
-func (h *Handlers) Receipt(ctx context.Context, job *pacht.Job[Receipt]) error {
-	return job.SetStep(ctx, "sent", nil)
+func (h *Handlers) Receipt(_ context.Context, job *pacht.Job[Receipt]) error {
+	return job.SetOutput(map[string]string{"told": job.Args.PaymentID})
 }
 
 // All lists the handlers, for a worker.

@@ -12,7 +12,7 @@ import (
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
-	moneypkg "github.com/pacht-queue/pacht/money"
+	"github.com/pacht-queue/pacht/money"
 	"github.com/pacht-queue/pacht/reconcile"
 )
 
@@ -30,7 +30,7 @@ func TestUnpaidPaymentsAndUnknownChargesAreCounted(t *testing.T) {
 	if err := p.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	five := moneypkg.Amount{Minor: 500, Currency: "EUR"}
+	five := money.Amount{Minor: 500, Currency: "EUR"}
 	for i := range 2 {
 		if _, err := p.Book.Create(t.Context(), payments.Payment{ID: paymentID(i), Amount: five}); err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func TestUnpaidPaymentsAndUnknownChargesAreCounted(t *testing.T) {
 
 // A difference is excused by an open break of its own class alone, which is with a person.
 func TestOnlyAnOpenBreakOfTheRightClassExcusesADifference(t *testing.T) {
-	eur := func(n int64) moneypkg.Amount { return moneypkg.Amount{Minor: n, Currency: "EUR"} }
+	eur := func(n int64) money.Amount { return money.Amount{Minor: n, Currency: "EUR"} }
 	ours := payments.Payment{ID: "p", Amount: eur(500), Status: payments.Pending}
 	wrong := []psp.Charge{{ID: "a", Status: psp.Succeeded, Amount: eur(400)}}
 	right := []psp.Charge{{ID: "a", Status: psp.Succeeded, Amount: eur(500)}}
@@ -140,8 +140,8 @@ func TestMoneyAndNumbersAreWrittenWithoutFloats(t *testing.T) {
 		}
 	}
 	for n, want := range map[int64]string{5: "0.05", 1999: "19.99", 100_000_000_05: "100,000,000.05"} {
-		if got := money(n); got != want {
-			t.Errorf("money(%d) = %s", n, got)
+		if got := cents(n); got != want {
+			t.Errorf("cents(%d) = %s", n, got)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (r *run) giveBack(ctx context.Context) error {
 		if given++; given%2 == 0 {
 			_, err = r.provider.DashboardRefund(ctx, p.ChargeID, amount)
 		} else {
-			err = r.place.Book.AskRefund(ctx, payments.Refund{ID: "ref_" + p.ID, PaymentID: p.ID, Amount: amount}, pacht.TTL(ttl))
+			err = r.place.Book.AskRefund(ctx, payments.Refund{ID: "ref_" + p.ID, PaymentID: p.ID, Amount: amount})
 		}
 		if err != nil {
 			return err

@@ -138,10 +138,10 @@ func (s *screen) table(r Result, b books, violations int) {
 	line("", "our database", "provider's ledger")
 	ours, theirs := b.ours["EUR"], sums{b.provider.Charged["EUR"], b.provider.Refunded["EUR"], b.provider.ChargedBack["EUR"]}
 	line("payments", thousands(b.rows), thousands(b.provider.References))
-	line("charged, EUR", money(ours.charged), money(theirs.charged))
-	line("refunded, EUR", money(ours.refunded), money(theirs.refunded))
-	line("charged back, EUR", money(ours.chargedBack), money(theirs.chargedBack))
-	line("of open breaks, EUR", "", money(b.excepted["EUR"].net()))
+	line("charged, EUR", cents(ours.charged), cents(theirs.charged))
+	line("refunded, EUR", cents(ours.refunded), cents(theirs.refunded))
+	line("charged back, EUR", cents(ours.chargedBack), cents(theirs.chargedBack))
+	line("of open breaks, EUR", "", cents(b.excepted["EUR"].net()))
 	line("alike on both sides", thousands(r.Completed), "")
 	number("unknown outcomes", r.Unknown)
 	number("healed", r.Healed)
@@ -186,5 +186,5 @@ func thousands(n int64) string {
 	return digits
 }
 
-// money writes minor units of a currency with two digits, without a float.
-func money(minor int64) string { return fmt.Sprintf("%s.%02d", thousands(minor/100), minor%100) }
+// cents writes minor units of a currency with two digits, without a float.
+func cents(minor int64) string { return fmt.Sprintf("%s.%02d", thousands(minor/100), minor%100) }

@@ -102,6 +102,9 @@ func (s *Server) keyLife(scenario Scenario) time.Duration {
 func (s *Server) follow(c Charge, scenario Scenario) {
 	switch c.Status {
 	case Failed:
+		if s.cfg.QuietAnswers {
+			return
+		}
 		s.announce("charge.failed", c, nil, scenario)
 	case Pending:
 		if scenario.Name != WebhookDisorder {
@@ -109,7 +112,9 @@ func (s *Server) follow(c Charge, scenario Scenario) {
 		}
 		s.later(scenario.After, func() error { return s.capture(c.ID, scenario) })
 	case Succeeded:
-		s.announce("charge.succeeded", c, nil, scenario)
+		if !s.cfg.QuietAnswers {
+			s.announce("charge.succeeded", c, nil, scenario)
+		}
 		if scenario.Name == ChargedBack {
 			s.later(scenario.After, func() error { return s.takeBack(c.ID) })
 		}

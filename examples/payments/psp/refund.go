@@ -54,7 +54,7 @@ func (s *Server) giveBack(key string, o RefundOrder) (any, error) {
 	}
 	var refund Refund
 	s.ledger.look(func(a *account) { refund = *a.refunds[id] })
-	if fresh {
+	if fresh && (key == "" || !s.cfg.QuietAnswers) {
 		c := s.ledger.charge(refund.Charge)
 		s.announce("refund."+refund.Status, c, &refund, s.scenario(c.Reference))
 	}

@@ -34,6 +34,8 @@ type Config struct {
 	// KeyLife is how long an idempotency key is remembered; 0 = for ever.
 	KeyLife time.Duration `json:"key_life_ns"`
 	Webhook Webhook       `json:"webhook"`
+	// QuietAnswers sends no event of a charge or refund whose outcome its own answer tells.
+	QuietAnswers bool `json:"quiet_answers"`
 	// Silence is how long a call that gets no answer hangs before its connection is cut, if its
 	// caller is more patient; 0 = 30s.
 	Silence time.Duration `json:"silence_ns"`

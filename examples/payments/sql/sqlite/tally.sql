@@ -1,12 +1,13 @@
 -- How far a run has come, by plain SQL over the payments and the queue's tables in one
--- snapshot. It reads them from end to end: for a demonstration, not for a dashboard.
+-- snapshot, but for the reconciler's own jobs, of which there is always one. It reads them from
+-- end to end: for a demonstration, not for a dashboard.
 SELECT
     (SELECT count(*) FROM payments) AS payments,
     (SELECT count(*) FROM payments WHERE status = 'succeeded') AS paid,
     (SELECT count(*) FROM payments WHERE status = 'pending') AS unpaid,
     (SELECT coalesce(max(CAST(unixepoch('subsec') * 1000 AS INTEGER) - created_at), 0) FROM payments WHERE status = 'pending') AS oldest_ms,
-    (SELECT count(*) FROM pacht_leases WHERE status = 'Pending') AS pending,
-    (SELECT count(*) FROM pacht_leases WHERE status = 'Processing') AS processing,
+    (SELECT count(*) FROM pacht_leases WHERE status = 'Pending' AND kind NOT LIKE '%reconcile') AS pending,
+    (SELECT count(*) FROM pacht_leases WHERE status = 'Processing' AND kind NOT LIKE '%reconcile') AS processing,
     (SELECT count(*) FROM pacht_leases WHERE status = 'Stuck') AS stuck,
     (SELECT count(*) FROM pacht_attempts) AS attempts,
     (SELECT count(*) FROM pacht_attempts a JOIN pacht_jobs j ON j.job_id = a.job_id WHERE a.next_status = 'Completed' AND j.kind = 'charge') AS completed,
