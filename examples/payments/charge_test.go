@@ -9,7 +9,7 @@ import (
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
-	"github.com/pacht-queue/pacht/reconcile"
+	"github.com/pacht-queue/pacht/pachttest"
 )
 
 func TestPaymentAndItsJobAreCreatedTogetherOrNotAtAll(t *testing.T) {
@@ -127,7 +127,7 @@ func TestNextAttemptAsksBeforeItCalls(t *testing.T) {
 	each(t, psp.Config{}, func(t *testing.T, s *shop) {
 		for _, charged := range []bool{true, false} {
 			id := map[bool]string{true: "charged", false: "not charged"}[charged]
-			job := s.create(id, pacht.TTL(pacht.MinTTL))
+			job := s.create(id)
 			claims, err := s.place.Store.Claim(t.Context(), pacht.ClaimRequest{Owner: "dies", Queue: pacht.DefaultQueue, Kinds: []string{"charge"}, Limit: 1})
 			must(t, err)
 			begun, err := s.place.Store.BeginEffect(t.Context(), claims.Jobs[0].Ref(), pacht.EffectIntent{Name: "charge", Key: "k " + id, Reference: id})
@@ -139,20 +139,16 @@ func TestNextAttemptAsksBeforeItCalls(t *testing.T) {
 				_, err := s.provider.Charge(t.Context(), "k "+id, psp.Order{Reference: id, Amount: eur(1999)})
 				must(t, err)
 			}
-			s.until("its lease is over", func() bool {
-				pass, err := s.place.Store.Expire(t.Context(), pacht.ExpireRequest{By: "test", Limit: 10, Period: time.Second, Force: true})
-				must(t, err)
-				return len(pass.Expired) == 1
-			})
-			s.work()
-			if !charged && s.payment(id).Status == payments.Pending {
-				// It came before the provider must know of it: parked, and put back by the reconciler.
-				s.until("it may be called again", func() bool {
-					s.reconcile(reconcile.LanePending)
-					s.work()
-					return s.payment(id).Status == payments.Succeeded
-				})
+			store, ok := s.place.Store.(pachttest.Ager)
+			if !ok {
+				t.Fatal("the store's times cannot be aged")
 			}
+			if next := pachttest.Expire(t.Context(), t, store, job); next != pacht.Pending {
+				t.Fatalf("%s: %s", id, next)
+			}
+			// By then the provider must know of the call, if it was made.
+			pachttest.Age(t.Context(), t, store, time.Minute)
+			s.work()
 			if p := s.payment(id); p.Status != payments.Succeeded || s.job(job).Status != pacht.Completed {
 				t.Errorf("%s: %+v, job %s", id, p, s.job(job).Status)
 			}

@@ -152,7 +152,7 @@ func (s *shop) workUntil(what string, true func() bool) {
 
 func (s *shop) until(what string, true func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !true(); {
+	for deadline := time.Now().Add(time.Minute); !true(); {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("waited in vain until %s: %+v", what, s.tally())
 		}
