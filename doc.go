@@ -22,6 +22,10 @@
 // If nobody settles it, the Stuck Watcher finds Processing past lease_until and closes the
 // lease as Expired: Pending again, or Stuck, as the job's crash policy and its caps say.
 //
+// What a handler does to the outside and cannot be rolled back, a charge or a mail, is an effect
+// (package effect): its intent is written before the call, its answer after it, and an attempt
+// that finds no answer asks the provider before anybody calls again.
+//
 // Each closed lease is one row of the ledger, written from the locked lease row in the same
 // statement: who held it, from when to when, how it ended, what followed.
 //
@@ -39,6 +43,6 @@
 // # Where to read on
 //
 // lease.go has the rules R1 to R12 and the nouns; status.go the only transition table and
-// the rule that closes a lease; store.go what every verb promises; worker/worker.go how a
-// worker runs; postgres/sql/claim.sql the statement at the centre.
+// the rule that closes a lease; store.go and effect.go what every verb promises;
+// worker/worker.go how a worker runs; postgres/sql/claim.sql the statement at the centre.
 package pacht

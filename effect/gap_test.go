@@ -221,6 +221,51 @@ func TestAStopDuringACallLeavesItUnknown(t *testing.T) {
 	})
 }
 
+// R10: a handler that returns while its call is on its way, or the provider is asked, has completed
+// nothing. The answer that comes later is stored all the same.
+func TestAHandlerThatDoesNotWaitForItsCallIsUnknown(t *testing.T) {
+	onBoth(t, func(w *world) {
+		begun, free, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		id := w.enqueue()
+		w.run(func(ctx context.Context, job *pacht.Job[payment]) error {
+			go func() {
+				_, err := w.charge.Do(ctx, job, func(context.Context, effect.Call) (receipt, error) {
+					close(begun)
+					<-free
+					return receipt{ID: "late"}, nil
+				})
+				done <- err
+			}()
+			<-begun
+			return nil
+		})
+		w.is(id, pacht.Stuck, pacht.EffectCalled, 0, 0)
+		w.retry(id)
+		asked, answer := make(chan struct{}), make(chan struct{})
+		w.define(w.store, effect.Spec[receipt]{Probe: func(context.Context, pacht.Effect) (v effect.Verdict[receipt], err error) {
+			close(asked)
+			<-answer
+			return v, nil
+		}})
+		probed := make(chan error, 1)
+		w.run(func(ctx context.Context, job *pacht.Job[payment]) error {
+			go func() { probed <- w.pay(ctx, job) }()
+			<-asked
+			return nil
+		})
+		w.is(id, pacht.Stuck, pacht.EffectCalled, 0, 0)
+		close(answer)
+		if err := <-probed; !pacht.Classed(err) {
+			w.Errorf("the prober said nothing, and Do said %v", err)
+		}
+		close(free)
+		w.must(<-done)
+		w.retry(id)
+		w.run(w.pay)
+		w.is(id, pacht.Completed, pacht.EffectSucceeded, 0, 0)
+	})
+}
+
 // R10: stopped after its only effect was answered, a hold job has not to be parked.
 func TestAStopAfterTheAnswerGivesTheAttemptBack(t *testing.T) {
 	onBoth(t, func(w *world) {

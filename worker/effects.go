@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
 )
 
 // EffectOpen implements pacht.Keeper.
@@ -44,6 +46,40 @@ func (h *hold) unanswered() error {
 	return fmt.Errorf("%w: %s", pacht.ErrEffectOpen, strings.Join(open, ", "))
 }
 
+// recall looks for effects that earlier attempts have left without an answer, and that this handler
+// may not have asked about: nothing is completed over them (R10). It asks the database only for
+// jobs that were claimed before.
+func (h *hold) recall(ctx context.Context) error {
+	if h.job.Token <= 1 {
+		return nil
+	}
+	effects, err := h.w.store.Effects(ctx, h.job.ID)
+	if err != nil {
+		return fmt.Errorf("effects of %s: %w", h.job.Ref(), err)
+	}
+	for _, e := range effects {
+		h.EffectOpen(e.Name, e.State.Open())
+	}
+	return nil
+}
+
+// remember is recall for a handler that has returned, until the database answers or the worker
+// stops. The job is held and renewed meanwhile.
+func (h *hold) remember() {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		ctx, cancel := context.WithTimeout(h.w.base, callTimeout)
+		err := h.recall(ctx)
+		cancel()
+		if err == nil || h.w.base.Err() != nil {
+			return
+		}
+		h.w.trouble.met(callSettle, err)
+		if errors.Is(err, pacht.ErrClosed) || clock.Sleep(h.w.base, clock.Jitter(wait)) != nil {
+			return
+		}
+	}
+}
+
 // refuseTx refuses to complete, and breaks the transaction as any refusal of CompleteTx does: the
 // business write must not be committed by a caller who ignores the error (R4).
 func (h *hold) refuseTx(ctx context.Context, tx pacht.Tx, why error) error {
@@ -53,5 +89,8 @@ func (h *hold) refuseTx(ctx context.Context, tx pacht.Tx, why error) error {
 	if err := tx.SettleTx(ctx, pacht.Settlement{Ref: h.job.Ref()}); !errors.As(err, &invalid) {
 		why = errors.Join(why, err)
 	}
-	return pacht.UnknownOutcome(why)
+	if errors.Is(why, pacht.ErrEffectOpen) {
+		return pacht.UnknownOutcome(why)
+	}
+	return why
 }

@@ -152,3 +152,43 @@ func TestAStoppedHandlerIsSettledByItsEffects(t *testing.T) {
 		checked(t, s)
 	})
 }
+
+// R10: what an earlier attempt has left open is not completed over by one that does not look, for
+// instance because it finds its payment paid already.
+func TestNothingIsCompletedOverAnOpenEffectOfAnEarlierAttempt(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		s := db.open(t)
+		b, booked := newBusiness(t, db, s)
+		act := pacht.Act{By: "op", Reason: "test"}
+		id := enqueue(t, s, 1)[0]
+		run := func(want pacht.Status, fn func(context.Context, *pacht.Job[task]) error) {
+			t.Helper()
+			if got, ran := pachttest.RunOne(t.Context(), t, s, pacht.DefaultQueue, worker.Handle(fn)); !ran || got.Status != want || got.Err != nil {
+				t.Fatalf("ran %t, %+v, want %s", ran, got, want)
+			}
+			if want == pacht.Stuck {
+				if err := s.Retry(t.Context(), id, act); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		nothing := func(context.Context, *pacht.Job[task]) error { return nil }
+		complete := func(ctx context.Context, job *pacht.Job[task]) error {
+			return b.complete(ctx, job, func(tx businessTx) error { return tx.commit(ctx) })
+		}
+		run(pacht.Stuck, func(ctx context.Context, job *pacht.Job[task]) error {
+			_, err := s.BeginEffect(ctx, job.Ref(), pacht.EffectIntent{Name: "charge", Key: "k", Reference: "r"})
+			return pacht.UnknownOutcome(errors.Join(err, errors.New("no answer")))
+		})
+		run(pacht.Stuck, nothing)
+		run(pacht.Stuck, complete)
+		if _, err := s.AnswerEffect(t.Context(), pacht.EffectAnswer{Job: id, Name: "charge", State: pacht.EffectSucceeded}); err != nil {
+			t.Fatal(err)
+		}
+		run(pacht.Completed, complete)
+		if n := booked(); n != 1 {
+			t.Errorf("booked %d times", n)
+		}
+		checked(t, s)
+	})
+}

@@ -188,7 +188,11 @@ func (h *hold) CompleteTx(ctx context.Context, tx pacht.Tx) error {
 	if tx == nil {
 		return &pacht.InvalidError{Field: "transaction", Value: "nil", Bound: "store.Tx or store.SQLTx of an open transaction"}
 	}
-	if err := h.unanswered(); err != nil {
+	err := h.recall(ctx)
+	if err == nil {
+		err = h.unanswered()
+	}
+	if err != nil {
 		return h.refuseTx(ctx, tx, err)
 	}
 	h.mu.Lock()
@@ -197,7 +201,7 @@ func (h *hold) CompleteTx(ctx context.Context, tx pacht.Tx) error {
 	h.tried, h.closing, h.guarded = true, true, true
 	s := pacht.Settlement{Ref: h.job.Ref(), Outcome: pacht.OutcomeCompleted, Output: h.output}
 	h.mu.Unlock()
-	err := tx.SettleTx(ctx, s)
+	err = tx.SettleTx(ctx, s)
 	h.mu.Lock()
 	if err != nil {
 		h.closing, h.guarded = before, false

@@ -66,6 +66,9 @@ func (w *Worker) conclude(h *hold, err error) {
 		w.settler.ask(h, err)
 		return
 	}
+	if err == nil {
+		h.remember()
+	}
 	w.settler.put(h, w.settlement(h, err))
 }
 
