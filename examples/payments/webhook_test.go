@@ -271,6 +271,10 @@ func TestLateSuccessIsAcceptedWithEvidenceOrGivenBack(t *testing.T) {
 func TestAllWhoConfirmAtOnceMakeOneTransition(t *testing.T) {
 	each(t, psp.Config{}, func(t *testing.T, s *shop) {
 		n := 60
+		if s.onPostgres() { // a pause in the middle of the effect; on a file nobody else could write meanwhile
+			s.exec(`CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$`)
+			s.exec(`CREATE TRIGGER pause BEFORE INSERT ON "The Queue".entries FOR EACH ROW WHEN (NEW.payment_id = 'p000') EXECUTE FUNCTION pause()`)
+		}
 		for i := range n {
 			id := fmt.Sprintf("p%03d", i)
 			_, err := s.book.Create(t.Context(), payments.Payment{ID: id, Amount: eur(1999)}, pacht.RunIn(time.Hour))
