@@ -67,6 +67,31 @@ func TestActsByHandDoWhatTheySayAndRefuseTheRest(t *testing.T) {
 	})
 }
 
+func TestShowListsTheCallsToTheOutside(t *testing.T) { // R10
+	t.Parallel()
+	s := migrated(t)
+	id := s.enqueue("k")
+	held := s.claim(id)
+	db := s.store()
+	begun, err := db.BeginEffect(t.Context(), held.Ref(), pacht.EffectIntent{Name: "charge", Key: "key-1", Reference: "pay-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := pacht.EffectAnswer{Job: held.ID, Name: "charge", Rev: begun.Effect.Rev, State: pacht.EffectUnknown, Error: "timed\x1b[31m out"}
+	if _, err := db.AnswerEffect(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	out := s.ok("jobs", "show", id)
+	for _, want := range []string{"calls to the outside", "charge", "unknown", "pay-1", "out"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Errorf("it prints what steers a terminal: %q", out)
+	}
+}
+
 func TestTokenThatFencedAnActIsAlwaysInTheJSON(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
