@@ -48,6 +48,11 @@ func (d *deed) end(ctx context.Context, e pacht.Effect, raw json.RawMessage, err
 		a.Answer, a.Error = nil, fmt.Sprint(err)
 		a.State, a.Wait = classOf(err)
 	}
+	var later time.Duration // not 0: nothing was done now, and before that nobody knows
+	if d.over && a.State == pacht.EffectReady {
+		later = max(a.Wait, d.def.consistency, time.Second)
+		a.State, a.Wait = pacht.EffectUnknown, 0
+	}
 	stored, storing := d.all.answer(ctx, a)
 	var invalid *pacht.InvalidError
 	if a.State == pacht.EffectSucceeded && errors.As(storing, &invalid) {
@@ -56,6 +61,9 @@ func (d *deed) end(ctx context.Context, e pacht.Effect, raw json.RawMessage, err
 	}
 	var otherwise *pacht.EffectError
 	switch {
+	case storing == nil && later > 0:
+		d.h.EffectOpen(e.Name, true)
+		return nil, d.putOff(later, err) // by then the next attempt can ask, as it must
 	case storing == nil:
 		return d.ended(stored, a, err)
 	case a.State == pacht.EffectReady:

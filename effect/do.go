@@ -81,6 +81,9 @@ type deed struct {
 	job     pacht.JobInfo
 	request json.RawMessage
 	call    func(context.Context, Call) (json.RawMessage, error)
+	// over says that this call is made over an earlier one whose outcome nobody knows. That the
+	// second did nothing says nothing of the first.
+	over bool
 }
 
 func (d *deed) wrap(err error) error {
@@ -99,6 +102,7 @@ func (d *deed) do(ctx context.Context) (json.RawMessage, error) {
 		d.h.EffectOpen(d.def.name, e.State.Open())
 		switch {
 		case begun.Begun:
+			d.over = again != 0
 			return d.make(ctx, e)
 		case !e.State.Open():
 			return d.told(e, begun.Now)
