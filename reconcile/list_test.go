@@ -124,6 +124,55 @@ func TestListsThatDoNotGoOnEndThePass(t *testing.T) {
 	})
 }
 
+// attempts is a provider whose list has a row for each attempt, and whose look-up sums them up.
+type attempts struct {
+	*provider
+	rows []reconcile.Record
+	next map[string]string // by cursor
+}
+
+func (a attempts) List(_ context.Context, _ time.Time, cursor string) ([]reconcile.Record, string, error) {
+	if cursor != "" {
+		return nil, a.next[cursor], nil
+	}
+	return a.rows, a.next[cursor], nil
+}
+
+// S098, S095: the list has an attempt that failed before one that took the money, or one that took
+// it a second time. That the first row agrees with ours says nothing of the others.
+func TestListWithSeveralAttemptsOfOneReferenceIsLookedUp(t *testing.T) {
+	onBoth(t, func(b *bank) {
+		b.add("late", reconcile.Failed, time.Hour)
+		b.psp.has("late", reconcile.Succeeded)
+		b.add("twice", reconcile.Succeeded, time.Hour)
+		b.psp.has("twice", reconcile.Succeeded, func(r *reconcile.Record) { r.Charges = 2 })
+		row := func(reference, id string, state reconcile.State) reconcile.Record {
+			return reconcile.Record{Reference: reference, ProviderID: id, State: state, Amount: euro(1999), At: time.Now().Add(-time.Hour)}
+		}
+		list := attempts{provider: b.psp, rows: []reconcile.Record{
+			row("late", "ch_1", reconcile.Failed), row("twice", "ch_2", reconcile.Succeeded),
+			row("late", "ch_3", reconcile.Succeeded), row("twice", "ch_4", reconcile.Succeeded), row("twice", "ch_5", reconcile.Failed),
+		}}
+		r := b.reconciler(func(c *reconcile.Config) { c.Theirs = list })
+		b.pass(r, reconcile.LaneList)
+		b.same("ours", line(b.state("late"), b.breaks("late"), b.breaks("twice")), "succeeded|0 paid_there_failed_here healed charged_twice person")
+	})
+}
+
+// A list whose cursors lead in a circle is an error, not a pass without an end.
+func TestListThatLeadsInACircleEndsThePass(t *testing.T) {
+	onBoth(t, func(b *bank) {
+		list := attempts{provider: b.psp, next: map[string]string{"": "a", "a": "b", "b": "c", "c": "a"}}
+		r := b.reconciler(func(c *reconcile.Config) { c.Theirs = list })
+		ctx, cancel := context.WithTimeout(b.Context(), 20*time.Second)
+		defer cancel()
+		report, err := r.Pass(ctx, reconcile.LaneList, false)
+		if err == nil || !strings.Contains(err.Error(), "does not go on") || report.Complete {
+			b.Errorf("%+v, %v", report, err)
+		}
+	})
+}
+
 type stuckList struct{ *provider }
 
 func (stuckList) List(context.Context, time.Time, string) ([]reconcile.Record, string, error) {

@@ -209,10 +209,14 @@ func (p *pass) breaks(ctx context.Context, f pacht.BreakFilter) error {
 }
 
 // listed walks through the provider's list. A page that shifts while it is read is no harm:
-// each record is looked up by itself before anything is concluded, and the next walk overlaps.
+// each record is looked up by itself before anything is concluded, and the next walk overlaps. A
+// reference that stands in it again may be another attempt, of which the first row says nothing:
+// it is looked up.
 func (p *pass) listed(ctx context.Context) error {
 	since := p.begun.Add(-p.cfg.Window)
+	walked, rows := map[string]bool{}, map[string]int{}
 	for cursor := ""; ; {
+		walked[cursor] = true
 		type answer struct {
 			page []Record
 			next string
@@ -229,17 +233,22 @@ func (p *pass) listed(ctx context.Context) error {
 		}
 		var page []subject
 		for _, row := range got.page {
-			if s, ok := p.ofListed(row); ok && !p.seen[s.reference] {
-				p.seen[s.reference] = true
-				page = append(page, s)
+			s, ok := p.ofListed(row)
+			if !ok || p.seen[s.reference] {
+				continue
 			}
+			if rows[s.reference]++; rows[s.reference] > 1 {
+				s.listed = nil
+			}
+			p.seen[s.reference] = s.listed == nil || s.foreign()
+			page = append(page, s)
 		}
 		p.all(ctx, page)
 		switch {
 		case got.next == "" || ctx.Err() != nil:
 			return nil
-		case got.next == cursor:
-			return fmt.Errorf("the provider's list does not go on at %.80q", cursor)
+		case walked[got.next]:
+			return fmt.Errorf("the provider's list does not go on at %.80q: it leads back to %.80q", cursor, got.next)
 		}
 		cursor = got.next
 	}
