@@ -159,7 +159,8 @@ func (f *BreakFilter) Validate() error {
 	return nil
 }
 
-// Of picks from all breaks of the filter's reference, for stores.
+// Of picks from all breaks of the filter's reference, for stores; now is the database's clock,
+// and counts only with Due.
 func (f BreakFilter) Of(all []Break, now time.Time) (some []Break) {
 	for _, b := range all {
 		status := b.Status == f.Status || f.Status == "" && (f.Ended || b.Status.Open())

@@ -95,9 +95,12 @@ func (s *Store) Breaks(ctx context.Context, f pacht.BreakFilter) ([]pacht.Break,
 		return nil, err
 	}
 	if f.Reference != "" {
-		now, err := s.Now(ctx)
-		if err != nil {
-			return nil, err
+		var now time.Time
+		if f.Due {
+			var err error
+			if now, err = s.Now(ctx); err != nil {
+				return nil, err
+			}
 		}
 		all, err := list(ctx, s, "breaks of "+f.Reference, s.sql.BreaksOf, []any{f.Reference}, readBreak)
 		return f.Of(all, now), err

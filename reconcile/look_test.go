@@ -116,8 +116,8 @@ func TestAmountOrCurrencyThatDiffersGoesToAPerson(t *testing.T) {
 			b.same(ref, b.rows("SELECT amount_minor, currency FROM "+b.table("breaks")+" WHERE reference = $1", ref), want)
 		}
 		// It stays with a person, who is not told again and again.
-		b.pass(r, reconcile.LanePending)
-		b.pass(r, reconcile.LaneSettled)
+		b.same("asked again at once", b.pass(r, reconcile.LanePending).LookUps, 0)
+		b.same("asked again by the slow lane", b.pass(r, reconcile.LaneSettled).LookUps, 4)
 		b.same("decisions", b.rows("SELECT count(*) FROM "+b.table("decisions")), "4")
 		// A person may accept it as it is; something else opens it again.
 		accept := func(ref string) {

@@ -10,6 +10,13 @@
 // whenever one is due, and any number of processes may do both. Every decision is a row in the
 // table decisions, and the state of each difference a row in the table breaks.
 //
+//	r, err := reconcile.New(reconcile.Config{Store: store, Ours: book, Theirs: psp, Effects: effects})
+//	w, err := worker.New(store, worker.Config{
+//		Queues:   map[string]int{pacht.DefaultQueue: 50},
+//		Handlers: []worker.Handler{worker.Handle(charger.Handle), worker.Handle(r.Handle)},
+//	})
+//	go r.Run(ctx) // enqueues the passes; w.Run makes them, as it does all other jobs
+//
 // Nothing is ever concluded from silence: an error, a panic, a time-out, an answer about another
 // reference or with values that cannot be is inconclusive, changes no record, and is asked again.
 package reconcile

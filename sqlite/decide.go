@@ -116,7 +116,10 @@ func (s *Store) Breaks(ctx context.Context, f pacht.BreakFilter) ([]pacht.Break,
 	if f.Reference == "" {
 		return all, nil
 	}
-	now, err := s.Now(ctx)
+	var now time.Time
+	if f.Due {
+		now, err = s.Now(ctx)
+	}
 	return f.Of(all, now), err
 }
 
