@@ -37,6 +37,10 @@ func (h *Handlers) Charge(ctx context.Context, job *pacht.Job[Charge]) error {
 	}
 	order := psp.Order{Reference: p.ID, Amount: money.Amount{Minor: job.Args.AmountMinor, Currency: money.Currency(job.Args.Currency)}}
 	charge, err := h.charge.DoWith(ctx, job, order, func(ctx context.Context, call effect.Call) (psp.Charge, error) {
+		if p.Status != Pending || p.Expired {
+			// It was asked what came of the last call, and the provider would know of it by now.
+			return psp.Charge{}, effect.Rejected(errors.New("it is not called again: it was settled, or its time is over"))
+		}
 		c, err := h.provider.Charge(ctx, call.Key, order)
 		return c, class(err)
 	})
@@ -51,7 +55,7 @@ func (h *Handlers) Charge(ctx context.Context, job *pacht.Job[Charge]) error {
 	return h.settle(ctx, job.Held, News{Charge: charge})
 }
 
-// asked says whether the provider may have been asked to charge for this job.
+// asked says whether the provider may have been asked already to do what this job is for.
 func (h *Handlers) asked(ctx context.Context, job pacht.ID) (bool, error) {
 	effects, err := h.log.Effects(ctx, job)
 	for _, e := range effects {

@@ -10,6 +10,7 @@ import (
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
 	"github.com/pacht-queue/pacht/pachttest"
+	"github.com/pacht-queue/pacht/reconcile"
 )
 
 func TestPaymentAndItsJobAreCreatedTogetherOrNotAtAll(t *testing.T) {
@@ -105,6 +106,25 @@ func TestPaymentPastItsTimeIsNotCharged(t *testing.T) {
 		}
 		if sum := s.totals(); sum.Charges != 1 || s.tally().Completed != 2 {
 			t.Errorf("%+v, %+v", sum, s.tally())
+		}
+	})
+}
+
+// S107: nor is a call made again after its time, when nothing came of the one in time.
+func TestCallWithoutAnAnswerIsNotMadeAgainAfterItsTime(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		s.scenario("p1", psp.Scenario{Name: psp.TimeoutBefore})
+		_, err := s.book.Create(t.Context(), payments.Payment{ID: "p1", Amount: eur(1999), ChargeWithin: 3 * time.Second})
+		must(t, err)
+		s.work()
+		s.until("its time is over", func() bool { return s.payment("p1").Expired })
+		s.until("it has failed", func() bool {
+			s.reconcile(reconcile.LanePending)
+			s.work()
+			return s.payment("p1").Status != payments.Pending
+		})
+		if p := s.payment("p1"); p.Status != payments.Failed || s.totals().Charges != 0 || s.tally().Stuck != 0 {
+			t.Errorf("%+v, charged %d times", p, s.totals().Charges)
 		}
 	})
 }

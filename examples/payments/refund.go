@@ -24,8 +24,25 @@ func (h *Handlers) Refund(ctx context.Context, job *pacht.Job[GiveBack]) error {
 	if err != nil {
 		return err
 	}
+	// Money that the payer's bank has taken back meanwhile is not given back once more.
+	needless := r.Status != Pending || p.Status != Succeeded
+	why := fmt.Sprintf("it was not asked for: the payment is %s, the refund %s", p.Status, r.Status)
+	if needless {
+		asked, err := h.asked(ctx, job.ID)
+		if err != nil {
+			return err
+		}
+		if !asked {
+			return h.write(ctx, job.Held, func(ctx context.Context, tx *sql.Tx) error {
+				return h.book.failRefund(ctx, tx, r.ID, why)
+			})
+		}
+	}
 	order := psp.RefundOrder{Reference: r.ID, Charge: p.ChargeID, Amount: r.Amount}
 	made, err := h.refund.DoWith(ctx, job, order, func(ctx context.Context, call effect.Call) (psp.Refund, error) {
+		if needless {
+			return psp.Refund{}, effect.Rejected(errors.New(why))
+		}
 		made, err := h.provider.Refund(ctx, call.Key, order)
 		return made, class(err)
 	})

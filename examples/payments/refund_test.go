@@ -149,3 +149,27 @@ func TestChargebackIsBookedOnceFromWebhookOrReconciler(t *testing.T) {
 		}
 	})
 }
+
+// S105: the payer's bank takes the money back while a refund waits. It is not given back as well,
+// whether the refund was never asked for or the provider does not know of it.
+func TestRefundOfWhatWasChargedBackMeanwhileIsNotAskedFor(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		lost := s.paid("p1")
+		s.scenario("asked", psp.Scenario{Name: psp.TimeoutBefore})
+		must(t, s.askRefund("asked", "p1", 500))
+		s.work() // nobody knows what came of it
+		must(t, s.askRefund("waits", "p1", 400))
+		// Our bank tells us before the provider knows of it, so it would pay.
+		news := payments.News{Charge: psp.Charge{ID: lost.ChargeID, Reference: "p1", Status: psp.Succeeded, Amount: eur(1999), ChargedBack: 1999}, By: "bank"}
+		_, err := s.book.Apply(t.Context(), news)
+		must(t, err)
+		s.until("both have failed", func() bool {
+			s.reconcile(reconcile.LanePending)
+			s.work()
+			return s.refund("asked").Status == payments.Failed && s.refund("waits").Status == payments.Failed
+		})
+		if sum := s.totals(); sum.Refunds != 0 || s.balance("refunds") != 0 || s.payment("p1").Refunding != 0 {
+			t.Errorf("given back there: %d, booked %d", sum.Refunds, s.balance("refunds"))
+		}
+	})
+}
