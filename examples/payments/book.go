@@ -115,9 +115,9 @@ func (b *Book) CreateTables(ctx context.Context) error {
 	return nil
 }
 
-// Create stores a payment and the job that charges it: both, or neither. The payment's id is
-// the job's idempotency key, so it may be repeated when its answer was lost; the same id with
-// other content is pacht.ErrKeyConflict.
+// Create stores a payment and the job that charges it: both, or neither. The job's idempotency
+// key is made of the payment's id, so it may be repeated when its answer was lost; the same id with
+// other content, or after the key's life, is pacht.ErrKeyConflict.
 func (b *Book) Create(ctx context.Context, p Payment, opts ...pacht.Option) (answer pacht.Enqueued, err error) {
 	if err := p.check(); err != nil {
 		return pacht.Enqueued{}, err
@@ -158,11 +158,21 @@ func (b *Book) create(ctx context.Context, tx *sql.Tx, p Payment, opts []pacht.O
 	if p.ChargeWithin > 0 {
 		within = p.ChargeWithin.Milliseconds()
 	}
-	if _, err := tx.ExecContext(ctx, b.sql.Create, p.ID, p.Amount.Minor, string(p.Amount.Currency), p.Payer, within); err != nil {
+	res, err := tx.ExecContext(ctx, b.sql.Create, p.ID, p.Amount.Minor, string(p.Amount.Currency), p.Payer, within)
+	if err != nil {
+		return pacht.Enqueued{}, err
+	}
+	made, err := res.RowsAffected()
+	if err != nil {
 		return pacht.Enqueued{}, err
 	}
 	charge := Charge{PaymentID: p.ID, AmountMinor: p.Amount.Minor, Currency: string(p.Amount.Currency)}
-	return b.enqueue(ctx, tx, charge, append(slices.Clone(opts), pacht.IdempotencyKey(p.ID))...)
+	e, err := b.enqueue(ctx, tx, charge, append(slices.Clone(opts), pacht.IdempotencyKey("charge:"+p.ID))...)
+	if err == nil && made == 0 && !e.Duplicate {
+		// The key's life is over. A second job would have effects of its own, and charge again.
+		err = fmt.Errorf("%w: the payment is there, and the key of its job has expired", pacht.ErrKeyConflict)
+	}
+	return e, err
 }
 
 // enqueue stores a job in the transaction; one that is refused is an error.

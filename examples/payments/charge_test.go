@@ -48,6 +48,32 @@ func TestPaymentAndItsJobAreCreatedTogetherOrNotAtAll(t *testing.T) {
 	})
 }
 
+// A payment has one job, also when the life of its key is over: a second job would have an effect of
+// its own, and charge again. No id collides with the key of another payment's follow-up job.
+func TestPaymentHasOneJobForEver(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		s.scenario("p1", psp.Scenario{Name: psp.TimeoutAfter, Calls: -1})
+		job := s.create("p1", pacht.MaxAttempts(1), pacht.KeyLife(time.Second))
+		s.work()
+		must(t, s.place.Store.Resolve(t.Context(), s.job(job).Ref(), pacht.Resolution{Status: pacht.Dead}, pacht.Act{By: "ann", Reason: "test"}))
+		s.until("the key has expired", func() bool {
+			_, err := s.book.Create(t.Context(), payments.Payment{ID: "p1", Amount: eur(1999)})
+			if err != nil && !errors.Is(err, pacht.ErrKeyConflict) {
+				t.Fatal(err)
+			}
+			return err != nil || s.tally().Pending > 0
+		})
+		s.work()
+		if sum, p := s.totals(), s.payment("p1"); sum.Charges != 1 || p.Amount != eur(1999) || s.tally().Pending != 0 {
+			t.Errorf("charged %d times, %+v", sum.Charges, p)
+		}
+		s.create("receipt:p2")
+		if p := s.paid("p2"); s.receipts() != 2 {
+			t.Errorf("%d receipts, %+v", s.receipts(), p)
+		}
+	})
+}
+
 // What the provider can do on a call, and what becomes of payment, job and ledger.
 func TestChargeIsMadeOnceWhateverTheProviderDoes(t *testing.T) {
 	each(t, psp.Config{}, func(t *testing.T, s *shop) {
