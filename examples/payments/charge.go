@@ -97,10 +97,11 @@ func (h *Handlers) probeCharge(ctx context.Context, e pacht.Effect) (v effect.Ve
 	return v, nil
 }
 
+var rank = map[string]int{psp.Failed: 1, psp.Pending: 2, psp.Succeeded: 3}
+
 // best is the attempt that counts of all that the provider made for one reference: one that took
 // money, else one that is on its way, else the last that failed.
 func best(all []psp.Charge) (c psp.Charge, ok bool) {
-	rank := map[string]int{psp.Failed: 1, psp.Pending: 2, psp.Succeeded: 3}
 	for _, each := range all {
 		if !ok || rank[each.Status] > rank[c.Status] || each.Status == psp.Failed && c.Status == psp.Failed {
 			c, ok = each, true

@@ -65,3 +65,14 @@ func TestTransitionTable(t *testing.T) {
 		}
 	}
 }
+
+// Of several refunds under one reference that which moved money counts, then one on its way: a
+// failed one in front of it neither fails the refund nor has it asked for again.
+func TestRefundThatMovedMoneyCountsMoreThanOneThatFailed(t *testing.T) {
+	failed, pending, made := psp.Refund{ID: "1", Status: psp.Failed}, psp.Refund{ID: "2", Status: psp.Pending}, psp.Refund{ID: "3", Status: psp.Succeeded}
+	for want, all := range map[string][]psp.Refund{"": nil, "1": {failed}, "2": {failed, pending}, "3": {failed, made, pending}} {
+		if got, ok := bestRefund(all); got.ID != want || ok != (want != "") {
+			t.Errorf("of %+v: %q, want %q", all, got.ID, want)
+		}
+	}
+}

@@ -84,17 +84,25 @@ func (h *Handlers) probeRefund(ctx context.Context, e pacht.Effect) (v effect.Ve
 	if err != nil {
 		return v, err
 	}
-	v.State = effect.NotFound
-	for _, r := range found {
-		switch {
-		case r.Reference != e.Reference:
-			return effect.Verdict[psp.Refund]{}, fmt.Errorf("%w: asked for refund %.80q, got %.80q", psp.ErrGarbage, e.Reference, r.Reference)
-		case r.Status == psp.Succeeded:
-			v.State, v.Result = effect.Succeeded, r
-			return v, nil
-		case r.Status == psp.Failed:
-			v.State, v.Reason = effect.Failed, "the provider has it as failed, "+r.ID
-		}
+	r, ok := bestRefund(found)
+	switch {
+	case !ok:
+		v.State = effect.NotFound
+	case r.Status == psp.Failed:
+		v.State, v.Reason = effect.Failed, "the provider has it as failed, "+r.ID
+	default:
+		v.State, v.Result = effect.Succeeded, r
 	}
 	return v, nil
+}
+
+// bestRefund is the one that counts of all that the provider made for one reference, as best is of
+// charges.
+func bestRefund(all []psp.Refund) (r psp.Refund, ok bool) {
+	for _, each := range all {
+		if !ok || rank[each.Status] > rank[r.Status] || each.Status == psp.Failed && r.Status == psp.Failed {
+			r, ok = each, true
+		}
+	}
+	return r, ok
 }

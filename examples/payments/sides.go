@@ -160,7 +160,7 @@ func (t Theirs) Lookup(ctx context.Context, reference string) (reconcile.Record,
 	if err != nil {
 		return reconcile.Record{}, err
 	}
-	for _, r := range refunds {
+	if r, ok := bestRefund(refunds); ok {
 		raw, err := json.Marshal(detail{Refund: &r})
 		return reconcile.Record{
 			Reference: r.Reference, ProviderID: r.ID, State: reconcile.State(r.Status), Amount: r.Amount, At: r.At, Detail: raw,

@@ -171,10 +171,24 @@ func TestBadWebhooksChangeNothingAndAreKept(t *testing.T) {
 		must(t, err)
 		null := strings.Replace(string(good), `"amount":{"amount_minor":1999,"currency":"EUR"}`, `"amount":null`, 1)
 		decimal := strings.Replace(string(good), `1999`, `"20.00000000"`, 1)
+		refund := func(r psp.Refund) string {
+			e := happened("evt_2", "ch_1", psp.Succeeded)
+			e.Refund = &r
+			raw, err := json.Marshal(e)
+			must(t, err)
+			return string(raw)
+		}
+		odd := refund(psp.Refund{ID: "re_1", Charge: "ch_1", Status: "odd", Amount: eur(1)})
+		negative := refund(psp.Refund{ID: "re_1", Charge: "ch_1", Status: psp.Succeeded, Amount: eur(-1)})
+		nul := strings.Replace(string(good), `"reference":"p1"`, `"reference":"p\u0000"`, 1)
 		for name, c := range map[string]struct {
 			signature, body string
 			want            int
 		}{
+			"odd refund":      {psp.Sign(secret, time.Now(), []byte(odd)), odd, 422},
+			"negative refund": {psp.Sign(secret, time.Now(), []byte(negative)), negative, 422},
+			"NUL":             {psp.Sign(secret, time.Now(), []byte(nul)), nul, 422},
+
 			"no signature":   {"", string(good), 401},
 			"other secret":   {psp.Sign("guessed", time.Now(), good), string(good), 401},
 			"other body":     {psp.Sign(secret, time.Now(), []byte(null)), string(good), 401},
@@ -200,7 +214,7 @@ func TestBadWebhooksChangeNothingAndAreKept(t *testing.T) {
 			}
 			seen += e.Seen
 		}
-		if len(events) != 4 || seen != 7 { // all bad signatures are one row
+		if len(events) != 7 || seen != 10 { // all bad signatures are one row
 			t.Errorf("%d rows, %d times: %+v", len(events), seen, events)
 		}
 		// The same id with another content is refused once it was processed.

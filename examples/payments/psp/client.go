@@ -48,7 +48,10 @@ func (c *Client) Refund(ctx context.Context, key string, o RefundOrder) (Refund,
 	if err := c.move(ctx, "/v1/refunds", key, o, &refund); err != nil {
 		return refund, err
 	}
-	if refund.ID == "" || refund.Reference != o.Reference || refund.Charge != o.Charge || refund.Amount != o.Amount {
+	if err := refund.check(o.Charge); err != nil {
+		return refund, err
+	}
+	if refund.Reference != o.Reference || refund.Amount != o.Amount {
 		return refund, fmt.Errorf("%w: asked for refund %.80q of %s, got %.80q of %s", ErrGarbage, o.Reference, o.Amount, refund.Reference, refund.Amount)
 	}
 	return refund, nil
@@ -91,12 +94,24 @@ func (c *Client) Lookup(ctx context.Context, reference string) ([]Charge, error)
 	return list.Charges, nil
 }
 
-// Refunds lists the refunds of a reference.
+// Refunds lists the refunds of a reference, oldest first. An answer with one that is garbage, or
+// that is another reference's, is an error.
 func (c *Client) Refunds(ctx context.Context, reference string) ([]Refund, error) {
 	var list struct {
 		Refunds []Refund `json:"refunds"`
 	}
-	return list.Refunds, c.get(ctx, "/v1/refunds?"+url.Values{"reference": {reference}}.Encode(), &list)
+	if err := c.get(ctx, "/v1/refunds?"+url.Values{"reference": {reference}}.Encode(), &list); err != nil {
+		return nil, err
+	}
+	for _, each := range list.Refunds {
+		if err := each.check(each.Charge); err != nil {
+			return nil, err
+		}
+		if each.Reference != reference {
+			return nil, fmt.Errorf("%w: asked for refund %.80q, got %.80q", ErrGarbage, reference, each.Reference)
+		}
+	}
+	return list.Refunds, nil
 }
 
 // List is a page of all charges that were asked for since a time, and the cursor of the next;

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -92,14 +93,34 @@ func (c Charge) check() error {
 	default:
 		return fmt.Errorf("%w: charge %.80q has the status %.40q", ErrGarbage, c.ID, c.Status)
 	}
-	if c.ID == "" || c.Reference == "" {
-		return fmt.Errorf("%w: charge without id or reference", ErrGarbage)
+	if c.ID == "" || c.Reference == "" || strings.ContainsRune(c.ID+c.Reference, 0) {
+		return fmt.Errorf("%w: charge without id or reference, or with a NUL in one: %.80q, %.80q", ErrGarbage, c.ID, c.Reference)
 	}
 	if err := checkOrder(c.Reference, c.Amount); err != nil {
 		return fmt.Errorf("%w: charge %.80q: %w", ErrGarbage, c.ID, err)
 	}
 	if c.Refunded < 0 || c.ChargedBack < 0 || c.Refunded > c.Amount.Minor || c.ChargedBack > c.Amount.Minor-c.Refunded {
 		return fmt.Errorf("%w: charge %.80q of %s: refunded %d, charged back %d", ErrGarbage, c.ID, c.Amount, c.Refunded, c.ChargedBack)
+	}
+	for _, r := range c.Refunds {
+		if err := r.check(c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses a refund of a charge that makes no sense.
+func (r Refund) check(charge string) error {
+	switch {
+	case r.ID == "" || r.Charge != charge:
+		return fmt.Errorf("%w: refund %.80q of charge %.80q, want one of %.80q", ErrGarbage, r.ID, r.Charge, charge)
+	case r.Status != Pending && r.Status != Succeeded && r.Status != Failed:
+		return fmt.Errorf("%w: refund %.80q has the status %.40q", ErrGarbage, r.ID, r.Status)
+	case r.Amount.Minor <= 0 || r.Amount.Validate() != nil:
+		return fmt.Errorf("%w: refund %.80q of %s", ErrGarbage, r.ID, r.Amount)
+	case strings.ContainsRune(r.ID+r.Reference, 0):
+		return fmt.Errorf("%w: refund %.80q of reference %.80q has a NUL", ErrGarbage, r.ID, r.Reference)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/pacht-queue/pacht/internal/clock"
@@ -30,12 +31,12 @@ func ParseEvent(body []byte) (Event, error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return Event{}, fmt.Errorf("%w: event: more than one document", ErrGarbage)
 	}
-	if e.ID == "" || len(e.ID) > 200 || e.Type == "" {
-		return Event{}, fmt.Errorf("%w: event without id or type", ErrGarbage)
+	if e.ID == "" || len(e.ID) > 200 || e.Type == "" || strings.ContainsRune(e.ID+e.Type, 0) {
+		return Event{}, fmt.Errorf("%w: event without id or type, or with a NUL in one: %.80q, %.80q", ErrGarbage, e.ID, e.Type)
 	}
 	if e.Refund != nil {
-		if err := e.Refund.Amount.Validate(); err != nil {
-			return Event{}, fmt.Errorf("%w: event %.80s: %w", ErrGarbage, e.ID, err)
+		if err := e.Refund.check(e.Charge.ID); err != nil {
+			return Event{}, fmt.Errorf("event %.80q: %w", e.ID, err)
 		}
 	}
 	return e, e.Charge.check()
