@@ -9,6 +9,7 @@ import (
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
+	"github.com/pacht-queue/pacht/internal/pgtest"
 	"github.com/pacht-queue/pacht/pachttest"
 	"github.com/pacht-queue/pacht/reconcile"
 )
@@ -226,4 +227,25 @@ func TestLedgerIsAppendOnly(t *testing.T) {
 			t.Errorf("provider %d, sales %d", s.balance("provider"), s.balance("sales"))
 		}
 	})
+}
+
+// Payments and refunds are paged through together, in the order of their bytes: under another
+// collation a page would skip some.
+func TestIdsAreOrderedByteForByte(t *testing.T) {
+	s := newShop(t, payments.Address{Postgres: pgtest.Database(t), Schema: "The Queue"}, psp.Config{})
+	rows, err := s.place.DB.QueryContext(t.Context(), `SELECT table_name, column_name, coalesce(collation_name, '') FROM information_schema.columns
+		WHERE table_schema = 'The Queue' AND column_name IN ('payment_id', 'refund_id')`)
+	must(t, err)
+	defer rows.Close()
+	n := 0
+	for ; rows.Next(); n++ {
+		var table, column, collation string
+		must(t, rows.Scan(&table, &column, &collation))
+		if collation != "C" {
+			t.Errorf("%s.%s has collation %q", table, column, collation)
+		}
+	}
+	if must(t, rows.Err()); n != 6 {
+		t.Errorf("%d columns", n)
+	}
 }

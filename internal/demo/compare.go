@@ -22,6 +22,7 @@ type books struct {
 	agree     int64 // that both sides have alike
 	paid      int64 // of these, paid
 	lost      int64 // that differ, and no open break of the right class says so
+	parked    int64 // jobs that are set aside, and no open break says so
 	strangers int64 // references charged there that are no payment here
 	breaks    map[string][]pacht.Break
 	open      int64           // differences that an open break rightly tells of
@@ -52,6 +53,9 @@ func (r *run) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if b.parked = max(tally.Stuck-b.open, 0); b.parked > 0 {
+		r.screen.event("%s jobs are set aside, and no open break says so", thousands(b.parked))
+	}
 	for _, what := range b.unequal {
 		r.screen.event("the ledgers differ: %s", what)
 	}
@@ -63,7 +67,7 @@ func (r *run) compare(ctx context.Context) error {
 		Kills: r.chaos.kills, Pauses: r.chaos.pauses,
 		Seconds: math.Round(r.start.Elapsed().Seconds()*10) / 10,
 	}
-	res.OK = res.Completed+b.open == res.Payments && res.Lost == 0 && res.DoubleCharged == 0 && b.strangers == 0 && res.BreaksOpen == b.open &&
+	res.OK = res.Completed+b.open == res.Payments && res.Lost == 0 && res.DoubleCharged == 0 && b.strangers == 0 && b.parked == 0 && res.BreaksOpen == b.open &&
 		res.LedgerEqual && len(violations) == 0 &&
 		res.Kills >= minKills && res.Pauses >= minPauses && res.Expired >= 1 && res.RefusedLate >= 1
 	r.result = res
@@ -147,7 +151,7 @@ func (b *books) weigh(p payments.Payment, there []psp.Charge) {
 		}
 	}
 	switch open := b.breaks[p.ID]; {
-	case agree(p, taken):
+	case agree(p, there, taken):
 		if b.agree++; p.Taken() {
 			b.paid++
 		}
@@ -160,10 +164,12 @@ func (b *books) weigh(p payments.Payment, there []psp.Charge) {
 	}
 }
 
-func agree(p payments.Payment, taken []psp.Charge) bool {
+// agree says whether both have it alike. A payment that failed was refused there: that nobody
+// asked is no reason.
+func agree(p payments.Payment, there, taken []psp.Charge) bool {
 	switch {
 	case p.Status == payments.Failed:
-		return len(taken) == 0
+		return len(taken) == 0 && len(there) > 0
 	case !p.Taken() || len(taken) != 1:
 		return false
 	}

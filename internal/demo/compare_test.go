@@ -85,17 +85,18 @@ func TestOnlyAnOpenBreakOfTheRightClassExcusesADifference(t *testing.T) {
 		breaks      []pacht.Break
 		agree, open int64
 	}{
-		"alike":                 {paid, right, nil, 1, 0},
-		"wrong, and listed":     {ours, wrong, person(reconcile.AmountDiffers), 0, 1},
-		"wrong, not listed":     {ours, wrong, nil, 0, 0},
-		"wrong, other class":    {ours, wrong, person(reconcile.UnknownThere), 0, 0},
-		"wrong, not with one":   {ours, wrong, waiting, 0, 0},
-		"should be healed":      {ours, right, person(reconcile.PaidThere), 0, 0},
-		"twice, and listed":     {paid, append(right, right...), person(reconcile.ChargedTwice), 0, 1},
-		"paid by another":       {paid, []psp.Charge{{ID: "b", Status: psp.Succeeded, Amount: eur(500)}}, nil, 0, 0},
-		"refunded there only":   {paid, []psp.Charge{{ID: "a", Status: psp.Succeeded, Amount: eur(500), Refunded: 1}}, nil, 0, 0},
-		"failed, nothing taken": {payments.Payment{ID: "p", Status: payments.Failed}, nil, nil, 1, 0},
-		"pending, none there":   {ours, nil, person(reconcile.MissingThere), 0, 0},
+		"alike":                {paid, right, nil, 1, 0},
+		"wrong, and listed":    {ours, wrong, person(reconcile.AmountDiffers), 0, 1},
+		"wrong, not listed":    {ours, wrong, nil, 0, 0},
+		"wrong, other class":   {ours, wrong, person(reconcile.UnknownThere), 0, 0},
+		"wrong, not with one":  {ours, wrong, waiting, 0, 0},
+		"should be healed":     {ours, right, person(reconcile.PaidThere), 0, 0},
+		"twice, and listed":    {paid, append(right, right...), person(reconcile.ChargedTwice), 0, 1},
+		"paid by another":      {paid, []psp.Charge{{ID: "b", Status: psp.Succeeded, Amount: eur(500)}}, nil, 0, 0},
+		"refunded there only":  {paid, []psp.Charge{{ID: "a", Status: psp.Succeeded, Amount: eur(500), Refunded: 1}}, nil, 0, 0},
+		"failed, and refused":  {payments.Payment{ID: "p", Status: payments.Failed}, []psp.Charge{{ID: "a", Status: psp.Failed}}, nil, 1, 0},
+		"failed, nobody asked": {payments.Payment{ID: "p", Status: payments.Failed}, nil, nil, 0, 0},
+		"pending, none there":  {ours, nil, person(reconcile.MissingThere), 0, 0},
 	} {
 		b := books{breaks: map[string][]pacht.Break{"p": c.breaks}, excepted: map[string]sums{}}
 		b.weigh(c.p, c.there)

@@ -169,6 +169,8 @@ func verdict(r Result, b books, violations int) string {
 			thousands(r.Lost), thousands(r.DoubleCharged), thousands(b.strangers))
 	case violations > 0:
 		return "FAILED: the stored data breaks rules of the lease; see above."
+	case b.parked > 0:
+		return fmt.Sprintf("FAILED: %s jobs are set aside, and no open break says so.", thousands(b.parked))
 	case !r.LedgerEqual:
 		return "FAILED: the ledgers differ; see above."
 	case r.Completed+b.open != r.Payments || r.BreaksOpen != b.open:

@@ -1,7 +1,8 @@
 -- The business rows. Money is whole minor units. A payment that took money names its charge;
--- rev grows with each change.
+-- rev grows with each change. Ids are ordered byte for byte, as the program orders pages of
+-- payments and refunds together.
 CREATE TABLE pacht.payments (
-    payment_id   text        PRIMARY KEY,
+    payment_id   text        COLLATE "C" PRIMARY KEY,
     amount_minor bigint      NOT NULL CHECK (amount_minor > 0),
     currency     text        NOT NULL CHECK (length(currency) = 3),
     payer        text        NOT NULL DEFAULT '',

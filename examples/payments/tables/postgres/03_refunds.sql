@@ -1,7 +1,7 @@
 -- Refunds are rows of their own: asked for here, or made at the provider's side.
 CREATE TABLE pacht.refunds (
-    refund_id    text        PRIMARY KEY,
-    payment_id   text        NOT NULL REFERENCES pacht.payments (payment_id),
+    refund_id    text        COLLATE "C" PRIMARY KEY,
+    payment_id   text        COLLATE "C" NOT NULL REFERENCES pacht.payments (payment_id),
     amount_minor bigint      NOT NULL CHECK (amount_minor > 0),
     currency     text        NOT NULL CHECK (length(currency) = 3),
     status       text        NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'succeeded', 'failed')),

@@ -1,6 +1,6 @@
 -- What became of each payment, and by whose word.
 CREATE TABLE pacht.transitions (
-    payment_id  text        NOT NULL REFERENCES pacht.payments (payment_id),
+    payment_id  text        COLLATE "C" NOT NULL REFERENCES pacht.payments (payment_id),
     rev         bigint      NOT NULL,
     from_status text        NOT NULL,
     to_status   text        NOT NULL,

@@ -2,7 +2,7 @@
 CREATE TABLE pacht.events (
     event_id     text        PRIMARY KEY,
     kind         text        NOT NULL,
-    payment_id   text        NOT NULL DEFAULT '',
+    payment_id   text        COLLATE "C" NOT NULL DEFAULT '',
     charge_id    text        NOT NULL DEFAULT '',
     payload_hash text        NOT NULL,
     verdict      text        NOT NULL CHECK (verdict IN ('new', 'applied', 'ignored', 'parked', 'break', 'unmatched', 'refused')),
