@@ -72,9 +72,8 @@ func (p *pass) decide(ctx context.Context, c *matter) (healed bool, err error) {
 		return false, p.agree(ctx, c)
 	}
 	this := of(c.known, c.class)
-	if this.Status == pacht.BreakClosed && c.seenBefore(this) {
-		p.note(c, "accepted", func(r *Report) { r.Accepted++ })
-		return false, nil // a person has ended it as it is
+	if accepted, err := p.accepted(ctx, c, this); accepted || err != nil {
+		return false, err
 	}
 	policy := p.cfg.Policies[c.class]
 	if policy.Action == Heal && !c.tired {
@@ -98,6 +97,29 @@ func (p *pass) decide(ctx context.Context, c *matter) (healed bool, err error) {
 		return false, nil // it stays there: nothing takes it back to waiting
 	}
 	return false, p.await(ctx, c, policy.wait(age))
+}
+
+// accepted says that a person has ended a break as it is. What was closed because the difference
+// had gone, and comes again with the same evidence, was accepted by nobody.
+func (p *pass) accepted(ctx context.Context, c *matter, this pacht.Break) (bool, error) {
+	if this.Status != pacht.BreakClosed || !c.seenBefore(this) {
+		return false, nil
+	}
+	all, err := p.cfg.Store.Decisions(ctx, c.reference)
+	if err != nil {
+		return false, fmt.Errorf("who closed it: %w", err)
+	}
+	by := p.cfg.By
+	for _, d := range all {
+		if d.Class == this.Class {
+			by = d.By
+		}
+	}
+	if by == p.cfg.By {
+		return false, nil
+	}
+	p.note(c, "accepted", func(r *Report) { r.Accepted++ })
+	return true, nil
 }
 
 // tryHeal heals. If that came to nothing it puts the reason into the matter; a reason of "" says

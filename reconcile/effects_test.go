@@ -174,3 +174,45 @@ func TestJobWithAnotherOpenEffectIsNotClosedByTheRecord(t *testing.T) {
 		b.same("healed, and not closed", line(b.state("p2"), b.job(other.ID).Status, b.breaks("p2")), line("succeeded|0", pacht.Stuck, "paid_there_pending_here healed, unknown_there waiting"))
 	})
 }
+
+// R10: a break that the reconciler closed because the difference had gone was accepted by nobody:
+// when it comes again with the same evidence it is open again, and no parked job is forgotten.
+func TestDifferenceThatComesAgainIsOpenAgainUnlessAPersonAcceptedIt(t *testing.T) {
+	onBoth(t, func(b *bank) {
+		b.add("p1", reconcile.Succeeded, time.Hour)
+		b.psp.has("p1", reconcile.Succeeded)
+		r := b.reconciler()
+		b.parkCalled(charge{"p1"}, "receipt", "mail-7")
+		b.pass(r, reconcile.LanePending)
+		first := b.jobsStuck()[0]
+		effects, err := b.store.Effects(b.Context(), first)
+		must(b, err)
+		_, err = b.store.AnswerEffect(b.Context(), pacht.EffectAnswer{Job: first, Name: "receipt", Rev: effects[0].Rev, State: pacht.EffectSucceeded})
+		must(b, err)
+		b.age(time.Hour)
+		b.pass(r, reconcile.LanePending)
+		b.same("gone", line(b.breaks("p1"), len(b.jobsStuck())), "unknown_there closed 0")
+		b.parkCalled(charge{"p1"}, "receipt", "mail-8")
+		b.pass(r, reconcile.LanePending)
+		b.same("again", line(b.breaks("p1"), len(b.jobsStuck())), "unknown_there waiting 1")
+		// Ended by a person, it is not opened again.
+		last, err := b.store.Breaks(b.Context(), pacht.BreakFilter{Reference: "p1", Limit: 10})
+		must(b, err)
+		_, err = b.store.Decide(b.Context(), pacht.Decision{
+			Reference: "p1", Class: last[0].Class, Rev: last[0].Rev, Status: pacht.BreakClosed, Ours: last[0].Ours, Theirs: last[0].Theirs, By: "ann", Reason: "as it is",
+		})
+		must(b, err)
+		report := b.pass(r, reconcile.LanePending)
+		b.same("accepted", line(b.breaks("p1"), report.Accepted), "unknown_there closed 1")
+	})
+}
+
+func (b *bank) jobsStuck() (ids []pacht.ID) {
+	b.Helper()
+	jobs, err := b.store.Jobs(b.Context(), pacht.Filter{Status: pacht.Stuck, Limit: 10})
+	must(b, err)
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+	}
+	return ids
+}
