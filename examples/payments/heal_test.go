@@ -85,6 +85,39 @@ func TestBothDirectionsAreComparedAndNothingIsPassedOver(t *testing.T) {
 	})
 }
 
+// Money that was taken after we had given up is found in the provider's list, and written down as a
+// late success; and a payment that the provider declined behind our back fails.
+func TestReconcilerFindsLateSuccessesAndSilentDeclines(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		for _, id := range []string{"late", "declined"} {
+			_, err := s.book.Create(t.Context(), payments.Payment{ID: id, Amount: eur(1999)}, pacht.RunIn(time.Hour))
+			must(t, err)
+		}
+		_, err := s.book.Apply(t.Context(), payments.News{Charge: psp.Charge{Reference: "late", Status: psp.Failed}, By: "operator ann", Why: "given up"})
+		must(t, err)
+		_, err = s.provider.Charge(t.Context(), "k1", psp.Order{Reference: "late", Amount: eur(1999)})
+		must(t, err)
+		s.scenario("declined", psp.Scenario{Name: psp.Decline})
+		if _, err := s.provider.Charge(t.Context(), "k2", psp.Order{Reference: "declined", Amount: eur(1999)}); err == nil {
+			t.Error("it was not declined")
+		}
+		s.age("declined", time.Hour)
+		s.reconcile(reconcile.LanePending)
+		s.until("the list is old enough to be looked at", func() bool {
+			s.reconcile(reconcile.LaneList)
+			return s.payment("late").Status == payments.Succeeded
+		})
+		history, err := s.book.Transitions(t.Context(), "late")
+		must(t, err)
+		if len(history) != 2 || history[1].By != "reconciler" || history[1].From != payments.Failed || s.balance("provider") != 1999 {
+			t.Errorf("%+v, %d booked", history, s.balance("provider"))
+		}
+		if p := s.payment("declined"); p.Status != payments.Failed || p.Why == "" || len(s.breaks()) != 0 {
+			t.Errorf("%+v, %v", p, s.breaks())
+		}
+	})
+}
+
 // S102: "not found" is believed by nobody while the provider may not know yet; it neither fails
 // the payment nor charges again.
 func TestNotFoundForAWhileChargesNothingTwice(t *testing.T) {

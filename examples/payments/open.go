@@ -83,7 +83,15 @@ func (p *Place) Migrate(ctx context.Context) error {
 	if _, err := p.Book.Payments(ctx, "", 1); err == nil {
 		return nil
 	}
-	return p.Book.CreateTables(ctx)
+	err := p.Book.CreateTables(ctx)
+	if err == nil {
+		return nil
+	}
+	// Another process that starts at the same moment may have been first.
+	if _, missing := p.Book.Payments(ctx, "", 1); missing != nil {
+		return err
+	}
+	return nil
 }
 
 // Close ends all connections.

@@ -84,7 +84,8 @@ func (s Scenario) async() bool { return scenarios[s.Name].async }
 // silent says whether the thing is done and the answer never comes.
 func (s Scenario) silent() bool { return scenarios[s.Name].silent }
 
-// Draw chooses by weight: the same seed and reference give the same scenario.
+// Draw chooses by weight: the same seed and reference give the same scenario. An amount that it
+// makes wrong is a sound record all the same: garbage must be asked for.
 func (c Config) Draw(reference string) Scenario {
 	all := 0
 	names := slices.Sorted(maps.Keys(c.Mix))
@@ -94,9 +95,14 @@ func (c Config) Draw(reference string) Scenario {
 	if all == 0 {
 		return Scenario{Name: Success}
 	}
-	n := clock.Seeded(c.Seed, "scenario", reference).IntN(all)
+	chance := clock.Seeded(c.Seed, "scenario", reference)
+	n := chance.IntN(all)
 	for _, name := range names {
-		if n -= c.Mix[name]; n < 0 {
+		switch n -= c.Mix[name]; {
+		case n >= 0:
+		case name == WrongAmount:
+			return Scenario{Name: name, Variant: []string{Lower, Higher, OtherCurrency}[chance.IntN(3)]}
+		default:
 			return Scenario{Name: name}
 		}
 	}

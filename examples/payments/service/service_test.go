@@ -139,6 +139,25 @@ func do(t *testing.T, client *http.Client, req *http.Request) (int, string) {
 	return res.StatusCode, string(said)
 }
 
+// Two processes that start at once on an empty database make its tables once.
+func TestTwoServicesThatStartAtOnceShareTheirTables(t *testing.T) {
+	t.Parallel()
+	for _, at := range []payments.Address{{File: filepath.Join(t.TempDir(), "shop.db")}, {Postgres: pgtest.Database(t)}} {
+		ready := make(chan struct{})
+		errs := make(chan error)
+		for range 2 {
+			place, err := payments.Open(t.Context(), at)
+			must(t, err)
+			go func() {
+				<-ready
+				errs <- errors.Join(place.Migrate(context.Background()), place.Close())
+			}()
+		}
+		close(ready)
+		must(t, errors.Join(<-errs, <-errs))
+	}
+}
+
 // compare says whether every payment is settled or with a person, and the ledgers are equal but
 // for those.
 func compare(t *testing.T, place *payments.Place, there *psp.Client, n int) (string, bool) {
