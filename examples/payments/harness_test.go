@@ -63,6 +63,9 @@ func newShop(t *testing.T, at payments.Address, cfg psp.Config) *shop {
 	t.Cleanup(func() { must(t, place.Close()) })
 	must(t, place.Migrate(t.Context()))
 	cfg.Ledger = filepath.Join(t.TempDir(), "provider.jsonl")
+	// The provider cuts calls that get no answer; its caller has patience, so that a slow machine
+	// makes no time-outs of its own.
+	cfg.Silence = 100 * time.Millisecond
 	server, err := psp.Open(cfg)
 	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -70,7 +73,7 @@ func newShop(t *testing.T, at payments.Address, cfg psp.Config) *shop {
 	go func() {
 		ended <- server.Serve(ctx, func(u string) error { url <- u; return nil })
 	}()
-	s := &shop{t: t, place: place, book: place.Book, provider: psp.NewClient(<-url, 400*time.Millisecond), effects: effect.New(place.Store)}
+	s := &shop{t: t, place: place, book: place.Book, provider: psp.NewClient(<-url, 30*time.Second), effects: effect.New(place.Store)}
 	s.handlers, err = payments.NewHandlers(s.book, s.provider, place.Store, s.effects, promises)
 	must(t, err)
 	handler, err := api.New(api.Config{Book: s.book, Provider: s.provider, Secret: secret, Logger: quiet})

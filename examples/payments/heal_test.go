@@ -30,7 +30,7 @@ func TestPaymentsWhoseWebhooksAreLostAreSettledHoweverOld(t *testing.T) {
 		s.until("the provider has them all", func() bool { return s.totals().Charges == n })
 		report := s.reconcile(reconcile.LanePending)
 		if tally := s.tally(); tally.Paid != n || tally.Unpaid != 0 || report.Healed != n {
-			t.Errorf("%+v, %+v", tally, report)
+			t.Errorf("%+v, healed %d, breaks %v", tally, report.Healed, s.breaks())
 		}
 		if s.balance("provider") != n*1999 || s.totals().Net("EUR") != n*1999 || s.receipts() != n || len(s.breaks()) != 0 {
 			t.Errorf("%d booked, %d receipts, breaks %v", s.balance("provider"), s.receipts(), s.breaks())

@@ -17,8 +17,8 @@ import (
 // told starts a provider and tells it what happens to p1.
 func told(t *testing.T, cfg Config, s Scenario) *Client {
 	t.Helper()
+	cfg.Silence = 50 * time.Millisecond // the provider cuts calls that get no answer
 	c := open(t, cfg)
-	c.http.Timeout = 300 * time.Millisecond
 	must(t, c.SetScenario(t.Context(), "p1", s))
 	return c
 }

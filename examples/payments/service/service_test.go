@@ -111,7 +111,7 @@ func serve(t *testing.T, at payments.Address) {
 	must(t, err)
 	defer func() { must(t, place.Close()) }()
 	equal := func() (string, bool) { return compare(t, place, there, n) }
-	for deadline := time.Now().Add(40 * time.Second); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		why, ok := equal()
 		if ok {
 			break
