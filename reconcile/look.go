@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -54,7 +55,15 @@ func (p *pass) look(ctx context.Context, s subject) error {
 
 // known lists the breaks of one reference, ended ones too.
 func (p *pass) known(ctx context.Context, reference string) ([]pacht.Break, error) {
-	return p.cfg.Store.Breaks(ctx, pacht.BreakFilter{Reference: reference, Ended: true, Limit: 1000})
+	all, err := p.cfg.Store.Breaks(ctx, pacht.BreakFilter{Reference: reference, Ended: true, Limit: 1000})
+	return slices.DeleteFunc(all, p.foreignClass), err
+}
+
+// foreignClass says of a break that somebody else has opened it, for a reason of their own: that
+// both sides agree does not end it.
+func (p *pass) foreignClass(b pacht.Break) bool {
+	_, mine := p.cfg.Policies[Class(b.Class)]
+	return !mine
 }
 
 // isDue says whether a reference is to be looked at: not while it waits, and what is with a person

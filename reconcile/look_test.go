@@ -341,3 +341,20 @@ func TestPassEndsWithItsLease(t *testing.T) {
 		b.same("nothing is made of it", b.breaks("p0")+b.credits(), "0")
 	})
 }
+
+// A break of a class that is none of the reconciler's is somebody else's: it neither keeps a payment
+// from being healed, nor is it closed because both sides agree.
+func TestBreaksOfOtherClassesAreLeftAlone(t *testing.T) {
+	onBoth(t, func(b *bank) {
+		b.add("p1", reconcile.Pending, time.Hour)
+		b.psp.has("p1", reconcile.Succeeded)
+		_, err := b.store.Decide(b.Context(), pacht.Decision{
+			Reference: "p1", Class: "likely_duplicate", Status: pacht.BreakPerson, AmountMinor: 1999, Currency: "EUR", By: "shop", Reason: "pressed twice?",
+		})
+		must(b, err)
+		r := b.reconciler()
+		b.pass(r, reconcile.LanePending)
+		b.pass(r, reconcile.LaneSettled)
+		b.same("healed, and still with a person", line(b.state("p1"), b.breaks("p1")), "succeeded|0 likely_duplicate person, paid_there_pending_here healed")
+	})
+}

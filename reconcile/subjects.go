@@ -193,7 +193,7 @@ func (p *pass) breaks(ctx context.Context, f pacht.BreakFilter) error {
 			// What the provider has without a reference of ours cannot be looked up: the list, or a
 			// person, says what becomes of it.
 			var theirs Record
-			if json.Unmarshal(b.Theirs, &theirs) == nil && theirs.foreign() {
+			if p.foreignClass(b) || json.Unmarshal(b.Theirs, &theirs) == nil && theirs.foreign() {
 				continue
 			}
 			if !p.seen[b.Reference] {

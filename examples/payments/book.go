@@ -49,6 +49,7 @@ type statements struct {
 	RequestAdd  string `sql:"request_add"`
 	Request     string `sql:"request"`
 	Duplicates  string `sql:"duplicates"`
+	DuplicateOf string `sql:"duplicate_of"`
 	Tally       string `sql:"tally"`
 }
 

@@ -34,7 +34,7 @@ type Handlers struct {
 	book     *Book
 	provider Provider
 	log      pacht.EffectLog
-	breaks   pacht.BreakLog // nil: events that match nothing are only kept
+	breaks   pacht.BreakLog
 	charge   *effect.Effect[psp.Charge]
 	refund   *effect.Effect[psp.Refund]
 }
@@ -140,8 +140,12 @@ func (h *Handlers) settle(ctx context.Context, job *pacht.Held, n News) error {
 	return nil
 }
 
-// Receipt tells the payer. Mail is an effect too, but one that may come twice.
-func (h *Handlers) Receipt(_ context.Context, job *pacht.Job[Receipt]) error {
+// Receipt tells the payer, once the success is committed, and looks whether it is likely that the
+// payer meant to pay only once. Mail is an effect too, but one that may come twice.
+func (h *Handlers) Receipt(ctx context.Context, job *pacht.Job[Receipt]) error {
+	if err := h.reportDuplicates(ctx, job.Args.PaymentID); err != nil {
+		return fmt.Errorf("look for likely duplicates of payment %s: %w", job.Args.PaymentID, err)
+	}
 	return job.SetOutput(map[string]string{"told": job.Args.PaymentID})
 }
 

@@ -206,6 +206,11 @@ func TestLikelyDuplicatesAreShownAndNeverMerged(t *testing.T) {
 		if tally := s.tally(); tally.Paid != 7 {
 			t.Errorf("%+v", tally)
 		}
+		// It is a break for a person, and stays one though both sides agree.
+		s.reconcile(reconcile.LaneSettled)
+		if open := s.breaks(); len(open) != 1 || open[found[0].PaymentID] != payments.LikelyDuplicate+" person" {
+			t.Errorf("%v", open)
+		}
 		s.age("p1", time.Hour)
 		if found, err := s.book.Duplicates(t.Context(), 5*time.Minute); err != nil || len(found) != 0 {
 			t.Errorf("an hour apart: %+v, %v", found, err)

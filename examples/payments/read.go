@@ -156,12 +156,19 @@ type Duplicate struct {
 // time. Whether the payer pressed twice or bought twice is for a person to find out: they are
 // never merged.
 func (b *Book) Duplicates(ctx context.Context, within time.Duration) ([]Duplicate, error) {
-	return list(ctx, b.db, "likely duplicates", func(row scanner) (d Duplicate, err error) {
-		var currency string
-		err = row.Scan(&d.PaymentID, &d.Earlier, &d.Amount.Minor, &currency)
-		d.Amount.Currency = money.Currency(currency)
-		return d, err
-	}, b.sql.Duplicates, within.Milliseconds())
+	return list(ctx, b.db, "likely duplicates", scanDuplicate, b.sql.Duplicates, within.Milliseconds())
+}
+
+// duplicatesOf lists those pairs of which the given payment is one.
+func (b *Book) duplicatesOf(ctx context.Context, id string, within time.Duration) ([]Duplicate, error) {
+	return list(ctx, b.db, "likely duplicates of "+id, scanDuplicate, b.sql.DuplicateOf, id, within.Milliseconds())
+}
+
+func scanDuplicate(row scanner) (d Duplicate, err error) {
+	var currency string
+	err = row.Scan(&d.PaymentID, &d.Earlier, &d.Amount.Minor, &currency)
+	d.Amount.Currency = money.Currency(currency)
+	return d, err
 }
 
 func list[T any](ctx context.Context, db *sql.DB, what string, scan func(scanner) (T, error), statement string, args ...any) (page []T, err error) {

@@ -1,0 +1,3 @@
+-- For likely duplicates: what one payer paid.
+CREATE INDEX payments_payer ON pacht.payments (payer, amount_minor)
+WHERE payer <> '';
