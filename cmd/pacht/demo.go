@@ -40,7 +40,7 @@ standard error.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, g, cfg) },
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&cfg.Payments, "payments", 2000, "how many payments, 1 to 100,000")
+	flags.IntVar(&cfg.Payments, "payments", 1000, "how many payments, 1 to 100,000")
 	flags.Uint64Var(&cfg.Seed, "seed", 0, "seed of amounts, failures and disturbances (default: a random one, shown)")
 	flags.StringVar(&cfg.Keep, "keep", "", "keep the database as this file, and the provider's ledger beside it; with --db the schema is kept")
 	flags.BoolVar(&cfg.IgnoreKeys, "ignore-keys", false, "sabotage: let the provider ignore idempotency keys, and find nothing")

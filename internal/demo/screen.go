@@ -137,7 +137,8 @@ func (s *screen) table(r Result, b books, violations int) {
 	fmt.Fprintln(s.out)
 	line("", "our database", "provider's ledger")
 	ours, theirs := b.ours["EUR"], sums{b.provider.Charged["EUR"], b.provider.Refunded["EUR"], b.provider.ChargedBack["EUR"]}
-	line("payments", thousands(b.rows), thousands(b.provider.References))
+	line("payments", thousands(b.rows), "")
+	line("paid", thousands(b.paid), thousands(b.provider.References))
 	line("charged, EUR", cents(ours.charged), cents(theirs.charged))
 	line("refunded, EUR", cents(ours.refunded), cents(theirs.refunded))
 	line("charged back, EUR", cents(ours.chargedBack), cents(theirs.chargedBack))
