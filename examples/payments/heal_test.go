@@ -2,6 +2,7 @@ package payments_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,6 +35,44 @@ func TestPaymentsWhoseWebhooksAreLostAreSettledHoweverOld(t *testing.T) {
 		}
 		if s.balance("provider") != n*1999 || s.totals().Net("EUR") != n*1999 || s.receipts() != n || len(s.breaks()) != 0 {
 			t.Errorf("%d booked, %d receipts, breaks %v", s.balance("provider"), s.receipts(), s.breaks())
+		}
+	})
+}
+
+// S096: pages of pending records, of payments and refunds together, pass over nothing, whatever
+// their ids are.
+func TestPagesOfPendingRecordsPassOverNothing(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		s.paid("paid")
+		var want []string
+		for _, id := range []string{"B", "_c", "a", "z", "Z9", "é"} {
+			_, err := s.book.Create(t.Context(), payments.Payment{ID: id, Amount: eur(1999)}, pacht.RunIn(time.Hour))
+			must(t, err)
+			refund := "b" + id
+			must(t, s.askRefund(refund, "paid", 1))
+			want = append(want, id, refund)
+		}
+		slices.Sort(want)
+		s.until("they are old enough", func() bool {
+			all, err := payments.Ours{Book: s.book}.Pending(t.Context(), time.Millisecond, "", 100)
+			must(t, err)
+			return len(all) == len(want)
+		})
+		for _, limit := range []int{1, 2, 5} {
+			var got []string
+			for after := ""; ; after = got[len(got)-1] {
+				page, err := payments.Ours{Book: s.book}.Pending(t.Context(), time.Millisecond, after, limit)
+				must(t, err)
+				if len(page) == 0 {
+					break
+				}
+				for _, r := range page {
+					got = append(got, r.Reference)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("by %d: %q, want %q", limit, got, want)
+			}
 		}
 	})
 }
