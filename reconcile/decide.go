@@ -164,7 +164,9 @@ func (p *pass) hold(ctx context.Context, c *matter, this pacht.Break) error {
 
 // await asks again later. A parked job that may safely go on is put back.
 func (p *pass) await(ctx context.Context, c *matter, wait time.Duration) error {
-	retry := c.class == MissingThere && c.job != nil && c.again
+	// A record that is settled here needs no call any more.
+	ours := c.finding.Ours.State
+	retry := c.class == MissingThere && c.job != nil && c.again && (ours == Pending || ours == NotFound)
 	if retry {
 		c.why += "; its effects may be called again under the same key, so the job goes on"
 	}
@@ -235,8 +237,11 @@ func (p *pass) decision(c *matter, status pacht.BreakStatus) pacht.Decision {
 	if c.risk.Validate() == nil {
 		d.Currency = string(c.risk.Currency)
 	}
-	if c.job != nil {
+	switch {
+	case c.job != nil:
 		d.Job = c.job.ID
+	case len(c.effects) > 0:
+		d.Job = c.effects[0].Job
 	}
 	return d
 }

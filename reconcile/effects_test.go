@@ -216,3 +216,40 @@ func (b *bank) jobsStuck() (ids []pacht.ID) {
 	}
 	return ids
 }
+
+// R10: a call without an answer stays with a person, whatever the records say: that both sides agree
+// does not tell what came of it. Its job may be finished by then.
+func TestUnknownEffectStaysWithAPersonThoughTheRecordsAgree(t *testing.T) {
+	onBoth(t, func(b *bank) {
+		b.add("p1", reconcile.Failed, time.Hour) // given up, and the provider does not know it
+		b.add("p2", reconcile.Failed, time.Hour)
+		b.parkCalled(charge{"p1"}, "charge", "p1")
+		dead := b.parkCalled(charge{"p2"}, "charge", "p2")
+		must(b, b.store.Resolve(b.Context(), dead.Ref(), pacht.Resolution{Status: pacht.Dead}, pacht.Act{By: "ann", Reason: "test"}))
+		r := b.reconciler()
+		b.pass(r, reconcile.LanePending)
+		b.age(2 * time.Hour)
+		for range 2 {
+			b.pass(r, reconcile.LanePending)
+			b.pass(r, reconcile.LaneSettled)
+			b.same("breaks", line(b.breaks("p1"), b.breaks("p2")), "here_not_there person here_not_there person")
+		}
+	})
+}
+
+// A payment that is settled here is not put back to be called again, though its key would allow it.
+func TestJobOfASettledRecordIsNotPutBackToCallAgain(t *testing.T) {
+	onBoth(t, func(b *bank) {
+		r := b.withProber(func(context.Context, pacht.Effect) (v effect.Verdict[receipt], err error) {
+			v.State = effect.NotFound
+			return v, nil
+		})
+		for _, state := range []reconcile.State{reconcile.Failed, reconcile.Succeeded, reconcile.Pending} {
+			b.add(string(state), state, time.Hour)
+			b.parkCalled(charge{string(state)}, "charge", string(state))
+		}
+		b.age(10 * time.Minute)
+		report := b.pass(r, reconcile.LanePending)
+		b.same("put back", line(report.Retried, len(b.jobsStuck())), "1 2")
+	})
+}

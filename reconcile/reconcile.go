@@ -96,9 +96,9 @@ type Ours interface {
 	// Find is our record; NotFound as its State if there is none.
 	Find(ctx context.Context, reference string) (Record, error)
 	// Pending lists records that have been pending for longer than the given time, by
-	// reference, after the one given; at most limit.
+	// reference, after the one given; at most limit, and fewer only if these are the last.
 	Pending(ctx context.Context, longer time.Duration, after string, limit int) ([]Record, error)
-	// Reversible lists records that succeeded and may still be given back or taken back.
+	// Reversible lists records that succeeded and may still be given back or taken back, as Pending.
 	Reversible(ctx context.Context, after string, limit int) ([]Record, error)
 	// Heal brings our record to what the provider says, by the same idempotent transition that
 	// webhooks and operators use, in one transaction whose last statement before the commit is

@@ -196,16 +196,33 @@ func (p *pass) breaks(ctx context.Context, f pacht.BreakFilter) error {
 			if p.foreignClass(b) || json.Unmarshal(b.Theirs, &theirs) == nil && theirs.foreign() {
 				continue
 			}
-			if !p.seen[b.Reference] {
-				p.seen[b.Reference] = true
-				page = append(page, subject{reference: b.Reference})
+			if p.seen[b.Reference] {
+				continue
 			}
+			p.seen[b.Reference] = true
+			s, err := p.ofBreak(ctx, b)
+			if err != nil {
+				p.problem(b.Reference, err)
+				continue
+			}
+			page = append(page, s)
 		}
 		p.all(ctx, page)
 		if len(list) < f.Limit || ctx.Err() != nil {
 			return nil
 		}
 	}
+}
+
+// ofBreak is what a break is about, with its job: what the records agree on may still be open there.
+func (p *pass) ofBreak(ctx context.Context, b pacht.Break) (subject, error) {
+	if b.Job != 0 {
+		s, err := p.ofJob(ctx, b.Job)
+		if err == nil && s.reference == b.Reference || err != nil && !errors.Is(err, pacht.ErrNotFound) {
+			return s, err
+		}
+	}
+	return subject{reference: b.Reference}, nil
 }
 
 // listed walks through the provider's list. A page that shifts while it is read is no harm:
