@@ -58,13 +58,11 @@ func (b *Book) receive(ctx context.Context, tx *sql.Tx, event psp.Event, body []
 	if err := tx.QueryRowContext(ctx, b.sql.EventAdd, event.ID, event.Type, hash).Scan(&got.Verdict, &before); err != nil {
 		return got, err
 	}
-	switch got.Verdict {
-	case "new", ParkedEvent, Unmatched: // not processed yet
-	default:
-		if before != hash {
-			got.Verdict, got.Why = Refused, "an event of this id had another content"
-			return got, b.refuseEvent(ctx, tx, "reused:"+event.ID, hash, got.Why)
-		}
+	switch {
+	case before != hash: // also of one that is parked: its job would apply both
+		got.Verdict, got.Why = Refused, "an event of this id had another content"
+		return got, b.refuseEvent(ctx, tx, "reused:"+event.ID, hash, got.Why)
+	case got.Verdict != "new" && got.Verdict != ParkedEvent && got.Verdict != Unmatched:
 		got.Duplicate = true
 		return got, nil
 	}

@@ -133,6 +133,10 @@ func TestEventBeforeItsPaymentIsParkedAndTriedAgain(t *testing.T) {
 				}
 			}
 		}
+		// One that waits is not to be replaced by another content under its id.
+		if status, got := s.event(happened("evt_1", "ch_7", psp.Failed)); status != http.StatusUnprocessableEntity || got.Verdict != payments.Refused {
+			t.Errorf("%d, %+v", status, got)
+		}
 		_, err := s.book.Create(t.Context(), payments.Payment{ID: "p1", Amount: eur(1999)}, pacht.Queue("elsewhere"))
 		must(t, err)
 		s.workUntil("the events are processed", func() bool {
