@@ -76,7 +76,7 @@ func (p *pass) decide(ctx context.Context, c *matter) (healed bool, err error) {
 		return false, err
 	}
 	policy := p.cfg.Policies[c.class]
-	if policy.Action == Heal && !c.tired {
+	if policy.Action == Heal && !c.tired && !c.old {
 		healed, err := p.tryHeal(ctx, c)
 		if healed || err != nil || c.why == "" {
 			return healed, err
@@ -94,7 +94,7 @@ func (p *pass) decide(ctx context.Context, c *matter) (healed bool, err error) {
 	}
 	if c.withPerson() {
 		p.note(c, "held", func(r *Report) { r.Held++ })
-		return false, nil // it stays there: nothing takes it back to waiting
+		return false, p.handOver(ctx, c) // it stays there: nothing takes it back to waiting
 	}
 	return false, p.await(ctx, c, policy.wait(age))
 }
@@ -119,7 +119,7 @@ func (p *pass) accepted(ctx context.Context, c *matter, this pacht.Break) (bool,
 		return false, nil
 	}
 	p.note(c, "accepted", func(r *Report) { r.Accepted++ })
-	return true, nil
+	return true, p.endAll(ctx, c, c.others(), "it is now "+string(c.class)+", which a person has accepted")
 }
 
 // tryHeal heals. If that came to nothing it puts the reason into the matter; a reason of "" says
@@ -176,6 +176,9 @@ func (p *pass) await(ctx context.Context, c *matter, wait time.Duration) error {
 		return err
 	}
 	p.note(c, "waiting", func(r *Report) { r.Waiting++ })
+	if err := p.replace(ctx, c); err != nil {
+		return err
+	}
 	if retry && !p.dry {
 		err := p.cfg.Store.Retry(ctx, c.job.ID, pacht.Act{By: p.cfg.By, Reason: d.Reason})
 		switch {
@@ -187,13 +190,34 @@ func (p *pass) await(ctx context.Context, c *matter, wait time.Duration) error {
 			p.count(func(r *Report) { r.Retried++ })
 		}
 	}
-	return p.replace(ctx, c)
+	return nil
 }
 
 // replace closes the open breaks whose place this one has taken.
 func (p *pass) replace(ctx context.Context, c *matter) error {
-	for _, b := range c.others() {
-		if _, err := p.write(ctx, c, p.end(c, b, "it is now "+string(c.class))); err != nil {
+	return p.endAll(ctx, c, c.others(), "it is now "+string(c.class))
+}
+
+// handOver closes what waits beside a break that is with a person: else it would be due for ever,
+// and nobody would decide it.
+func (p *pass) handOver(ctx context.Context, c *matter) error {
+	var waiting []pacht.Break
+	var with string
+	for _, b := range c.known {
+		switch b.Status {
+		case pacht.BreakWaiting:
+			waiting = append(waiting, b)
+		case pacht.BreakPerson:
+			with = b.Class
+		}
+	}
+	return p.endAll(ctx, c, waiting, "the reference is with a person, as "+with)
+}
+
+// endAll ends breaks of this reference, all for one reason.
+func (p *pass) endAll(ctx context.Context, c *matter, over []pacht.Break, why string) error {
+	for _, b := range over {
+		if _, err := p.write(ctx, c, p.end(c, b, why)); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ type subject struct {
 	job       *pacht.JobInfo // parked, about this reference
 	effects   []pacht.Effect // of the job, without a final answer
 	listed    *Record        // what the provider's list says
+	old       bool           // it said so when the break was last decided; nothing is healed on that
 }
 
 // kindOfPasses is the kind of the reconciler's own jobs.
@@ -192,14 +193,20 @@ func (p *pass) breaks(ctx context.Context, f pacht.BreakFilter) error {
 			f.After = pacht.BreakCursor{Reference: b.Reference, Class: b.Class}
 			// What the provider has without a reference of ours cannot be looked up: the list, or a
 			// person, says what becomes of it.
+			// It may have left the list since: one that waits goes by what was seen last, to its age's end.
 			var theirs Record
-			if p.foreignClass(b) || json.Unmarshal(b.Theirs, &theirs) == nil && theirs.foreign() {
+			foreign := json.Unmarshal(b.Theirs, &theirs) == nil && theirs.foreign()
+			if p.foreignClass(b) || foreign && !f.Due {
 				continue
 			}
 			if p.seen[b.Reference] {
 				continue
 			}
 			p.seen[b.Reference] = true
+			if foreign {
+				page = append(page, subject{reference: b.Reference, listed: &theirs, old: true})
+				continue
+			}
 			s, err := p.ofBreak(ctx, b)
 			if err != nil {
 				p.problem(b.Reference, err)
