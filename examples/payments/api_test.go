@@ -2,12 +2,16 @@ package payments_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
 )
@@ -127,6 +131,13 @@ func TestBadOrdersChangeNothing(t *testing.T) {
 			`{"amount":{"amount_minor":9223372036854775808,"currency":"EUR"}}`:                          400,
 			`{"amount":{"currency":"EUR"}}`:                                                             400,
 			`{}`:                                                                                        422,
+			`{"amount":{"amount_minor":1,"currency":"EUR"},"payer":"a","payer":"b"}`:                    400,
+			`{"AMOUNT":{"amount_minor":1,"currency":"EUR"}}`:                                            400,
+			`{"amount":{"amount_minor":1,"currency":"EUR"},"payer":"a\u0000b"}`:                         400,
+			`{"amount":{"amount_minor":1,"currency":"EUR"},"payer":"\ud800"}`:                           400,
+			"{\"amount\":{\"amount_minor\":1,\"currency\":\"EUR\"},\"payer\":\"\xff\"}":                 400,
+			`{"amount":{"amount_minor":10000000000001,"currency":"EUR"}}`:                               422,
+			`{"amount":{"amount_minor":9223372036854775807,"currency":"EUR"}}`:                          422,
 			`{"amount":{"amount_minor":0,"currency":"EUR"}}`:                                            422,
 			`{"amount":{"amount_minor":-1,"currency":"EUR"}}`:                                           422,
 			`{"payer":"` + strings.Repeat("x", 101) + `","amount":{"amount_minor":1,"currency":"EUR"}}`: 422,
@@ -138,7 +149,8 @@ func TestBadOrdersChangeNothing(t *testing.T) {
 				Title  string `json:"title"`
 				Detail string `json:"detail"`
 			}
-			if err := json.Unmarshal([]byte(said), &problem); err != nil || status != want || problem.Status != want || problem.Detail == "" {
+			if err := json.Unmarshal([]byte(said), &problem); err != nil || status != want || problem.Status != want || problem.Detail == "" ||
+				strings.Contains(problem.Detail, "api.") || strings.Contains(problem.Detail, "Go ") || strings.Contains(problem.Detail, "EOF") {
 				t.Errorf("%.80s: %d %s, want %d", body, status, said, want)
 			}
 		}
@@ -180,6 +192,100 @@ func TestReturnPageAsksTheProvider(t *testing.T) {
 		}
 		if status, said := s.get("/state"); status != http.StatusOK || !strings.Contains(said, `"succeeded":1`) || !strings.Contains(said, fmt.Sprintf(`"minor":%d`, 1999)) {
 			t.Errorf("%d %s", status, said)
+		}
+	})
+}
+
+// An id with a NUL, or that is no text, is nobody's on both databases; so is one that no key of an
+// index can hold.
+func TestIDsThatNoDatabaseCanHoldAreNotFound(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		for _, id := range []string{"a%00b", "%00", "%ff%fe", strings.Repeat("x", 5000)} {
+			for _, path := range []string{"/payments/" + id, "/return?payment=" + id} {
+				if status, said := s.get(path); status != http.StatusNotFound {
+					t.Errorf("%.40s: %d %s", path, status, said)
+				}
+			}
+			if status, _, said := s.order("/payments/"+id+"/refunds", "k", `{"amount":{"amount_minor":1,"currency":"EUR"}}`); status != http.StatusNotFound {
+				t.Errorf("refund of %.40s: %d %s", id, status, said)
+			}
+		}
+		for _, p := range []payments.Payment{{ID: "a\x00b", Amount: eur(1)}, {ID: "\xff", Amount: eur(1)}, {ID: "p", Payer: "a\x00b", Amount: eur(1)}} {
+			var invalid *pacht.InvalidError
+			if _, err := s.book.Create(t.Context(), p); !errors.As(err, &invalid) {
+				t.Errorf("%+v: %v", p, err)
+			}
+		}
+	})
+}
+
+// The largest order is good, and sums that do not fit into 64 bits are told exactly.
+func TestStateIsToldWhateverTheSums(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		if status, _, said := s.order("/payments", "k", `{"amount":{"amount_minor":10000000000000,"currency":"EUR"}}`); status != http.StatusCreated {
+			t.Errorf("%d %s", status, said)
+		}
+		s.create("p1")
+		statement := `INSERT INTO entries (movement, account, payment_id, amount_minor, currency) VALUES (?1, ?2, 'p1', ?3, 'EUR')`
+		if s.onPostgres() {
+			statement = `INSERT INTO "The Queue".entries (movement, account, payment_id, amount_minor, currency) VALUES ($1, $2, 'p1', $3, 'EUR')`
+		}
+		for i := range 3 {
+			s.exec(statement, fmt.Sprint(i), "provider", int64(math.MaxInt64))
+			s.exec(statement, fmt.Sprint(i), "sales", int64(-math.MaxInt64))
+		}
+		status, said := s.get("/state")
+		if status != http.StatusOK || !strings.Contains(said, `"exact":"27670116110564327421"`) || !strings.Contains(said, `"exact":"-27670116110564327421"`) {
+			t.Errorf("%d %s", status, said)
+		}
+	})
+}
+
+// Programs get problems as JSON, with what to do; payers get a page.
+func TestErrorsSuitTheirReader(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		get := func(method, path, key string) (int, http.Header, string) {
+			req, err := http.NewRequestWithContext(t.Context(), method, s.api.URL+path, strings.NewReader(order))
+			must(t, err)
+			req.Header.Set("Content-Type", "application/json")
+			if key != "" {
+				req.Header.Set("Idempotency-Key", key)
+			}
+			res, err := s.api.Client().Do(req)
+			must(t, err)
+			said, err := io.ReadAll(res.Body)
+			must(t, errors.Join(err, res.Body.Close()))
+			return res.StatusCode, res.Header, string(said)
+		}
+		for _, c := range []struct {
+			method, path, key string
+			status            int
+			kind, says        string
+		}{
+			{"GET", "/nowhere", "", 404, "application/problem+json", "nothing at this address"},
+			{"DELETE", "/payments", "", 405, "application/problem+json", "DELETE is not for this address: it takes POST"},
+			{"GET", "/webhooks/psp", "", 405, "application/problem+json", "it takes POST"},
+			{"GET", "/return?payment=nobody", "", 404, "text/html; charset=utf-8", "There is no such payment"},
+			{"GET", "/payments/nobody", "", 404, "application/problem+json", "no such payment"},
+		} {
+			status, header, said := get(c.method, c.path, c.key)
+			if status != c.status || header.Get("Content-Type") != c.kind || !strings.Contains(said, c.says) || (status == 405) != (header.Get("Allow") != "") {
+				t.Errorf("%s %s: %d %v %s", c.method, c.path, status, header, said)
+			}
+		}
+		s.exec(map[bool]string{false: `ALTER TABLE payments RENAME TO gone`, true: `ALTER TABLE "The Queue".payments RENAME TO gone`}[s.onPostgres()])
+		for _, c := range []struct {
+			method, path, key, kind, says string
+			key2                          bool
+		}{
+			{"GET", "/payments/p1", "", "application/problem+json", "ask again", false},
+			{"GET", "/return?payment=p1", "", "text/html; charset=utf-8", "need not pay again", false},
+			{"POST", "/payments", "k", "application/problem+json", "same Idempotency-Key", true},
+		} {
+			status, header, said := get(c.method, c.path, c.key)
+			if status != 500 || header.Get("Content-Type") != c.kind || !strings.Contains(said, c.says) || strings.Contains(said, "Idempotency-Key") != c.key2 {
+				t.Errorf("%s %s: %d %v %s", c.method, c.path, status, header, said)
+			}
 		}
 	})
 }

@@ -44,6 +44,9 @@ func (b *Book) Apply(ctx context.Context, n News) (v Verdict, err error) {
 
 func (b *Book) apply(ctx context.Context, tx *sql.Tx, n News) (Verdict, error) {
 	c := n.Charge
+	if !isID(c.Reference) {
+		return Verdict{Verdict: Unmatched, Class: reconcile.MissingHere, Why: "no payment can have this reference"}, nil
+	}
 	p, err := scanPayment(tx.QueryRowContext(ctx, b.sql.Lock, c.Reference))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Verdict{Verdict: Unmatched, Class: reconcile.MissingHere, Why: "there is no payment of this reference"}, nil

@@ -3,7 +3,9 @@ package payments
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/money"
@@ -51,14 +53,38 @@ func (p Payment) Shown() string {
 	return "partially_refunded"
 }
 
+// MaxMinor is the most that one payment may be, in minor units of its currency: 10^13. It is far
+// from where sums of amounts would overflow.
+const MaxMinor = 10_000_000_000_000
+
+// isID says whether a payment can have this id. Others are not even looked for: PostgreSQL fails
+// on text with a NUL or that is not UTF-8, and SQLite cuts it off.
+func isID(id string) bool {
+	return id != "" && len(id) <= maxID && isText(id)
+}
+
+const (
+	maxID     = 100 // bytes
+	textBound = "UTF-8 without NUL"
+)
+
+// isText says whether both databases can store a text.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
 func (p Payment) check() error {
 	switch {
-	case p.ID == "" || len(p.ID) > 100:
+	case p.ID == "" || len(p.ID) > maxID:
 		return &pacht.InvalidError{Field: "payment id", Value: fmt.Sprintf("%d bytes", len(p.ID)), Bound: "1 to 100 bytes"}
+	case !isID(p.ID):
+		return &pacht.InvalidError{Field: "payment id", Value: fmt.Sprintf("%.100q", p.ID), Bound: textBound}
+	case !isText(p.Payer):
+		return &pacht.InvalidError{Field: "payer", Value: fmt.Sprintf("%.100q", p.Payer), Bound: textBound}
 	case len(p.Payer) > 100:
 		return &pacht.InvalidError{Field: "payer", Value: fmt.Sprintf("%d bytes", len(p.Payer)), Bound: "at most 100 bytes"}
 	case p.Amount.Minor <= 0:
 		return &pacht.InvalidError{Field: "amount_minor", Value: strconv.FormatInt(p.Amount.Minor, 10), Bound: "more than 0"}
+	case p.Amount.Minor > MaxMinor:
+		return &pacht.InvalidError{Field: "amount_minor", Value: strconv.FormatInt(p.Amount.Minor, 10), Bound: "at most 10000000000000 (10^13)"}
 	case p.Amount.Validate() != nil:
 		return &pacht.InvalidError{Field: "currency", Value: fmt.Sprintf("%.10q", string(p.Amount.Currency)), Bound: "an active code of ISO 4217"}
 	case p.ChargeWithin < 0 || p.ChargeWithin > pacht.MaxDelay:

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"math/big"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -32,6 +34,9 @@ func scanRefund(row scanner) (r Refund, err error) {
 
 // Payment is one payment; pacht.ErrNotFound if there is none.
 func (b *Book) Payment(ctx context.Context, id string) (Payment, error) {
+	if !isID(id) {
+		return Payment{}, fmt.Errorf("payment %.100q: %w", id, pacht.ErrNotFound)
+	}
 	p, err := scanPayment(b.db.QueryRowContext(ctx, b.sql.Payment, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = pacht.ErrNotFound
@@ -128,14 +133,32 @@ type Balance struct {
 	Account  string `json:"account"`
 	Currency string `json:"currency"`
 	Minor    int64  `json:"minor"`
+	// Exact is the sum if it does not fit into Minor, which is then as near to it as it can be.
+	Exact string `json:"exact,omitempty"`
 }
 
 // Balances lists what stands on each account of the ledger.
 func (b *Book) Balances(ctx context.Context) ([]Balance, error) {
 	return list(ctx, b.db, "balances", func(row scanner) (a Balance, err error) {
-		return a, row.Scan(&a.Account, &a.Currency, &a.Minor)
+		var high, low int64
+		if err := row.Scan(&a.Account, &a.Currency, &high, &low); err != nil {
+			return a, err
+		}
+		sum := new(big.Int).Mul(big.NewInt(high), big.NewInt(balanceUnit))
+		switch sum.Add(sum, big.NewInt(low)); {
+		case sum.IsInt64():
+			a.Minor = sum.Int64()
+		case sum.Sign() < 0:
+			a.Minor, a.Exact = math.MinInt64, sum.String()
+		default:
+			a.Minor, a.Exact = math.MaxInt64, sum.String()
+		}
+		return a, nil
 	}, b.sql.Balances)
 }
+
+// balanceUnit is what balances.sql counts the high part of a sum in: neither part overflows.
+const balanceUnit = 1_000_000_000
 
 // Unbalanced is how many movements do not sum up to zero: none, ever.
 func (b *Book) Unbalanced(ctx context.Context) (n int64, err error) {

@@ -25,6 +25,9 @@ func (b *Book) AskRefund(ctx context.Context, r Refund) error {
 }
 
 func (b *Book) lockAndAskRefund(ctx context.Context, tx *sql.Tx, r Refund) error {
+	if !isID(r.PaymentID) {
+		return pacht.ErrNotFound
+	}
 	p, err := scanPayment(tx.QueryRowContext(ctx, b.sql.Lock, r.PaymentID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return pacht.ErrNotFound

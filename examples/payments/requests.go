@@ -34,6 +34,9 @@ func (b *Book) CreateOnce(ctx context.Context, p Payment, o Once) (answer string
 
 // RefundOnce asks for a refund, as CreateOnce creates a payment.
 func (b *Book) RefundOnce(ctx context.Context, r Refund, o Once) (answer string, err error) {
+	if !isID(r.PaymentID) { // it would be in the scope of the key too
+		return "", fmt.Errorf("refund payment %.100q: %w", r.PaymentID, pacht.ErrNotFound)
+	}
 	answer, err = b.once(ctx, o, func(tx *sql.Tx) error { return b.lockAndAskRefund(ctx, tx, r) })
 	if err != nil {
 		return "", fmt.Errorf("refund payment %s: %w", r.PaymentID, err)

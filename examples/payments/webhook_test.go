@@ -331,3 +331,44 @@ func TestAllWhoConfirmAtOnceMakeOneTransition(t *testing.T) {
 		}
 	})
 }
+
+// A signed event with text that no database can hold, a name that stands twice or is too long for a
+// key of an index is refused and kept, each, on both databases alike.
+func TestSignedGarbageIsRefusedAndKept(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		s.create("p1")
+		e := happened("evt_1", "ch_1", psp.Succeeded)
+		e.Charge.Refunds = []psp.Refund{{ID: "re_1", Reference: "r", Charge: "ch_1", Status: psp.Succeeded, Amount: eur(5)}}
+		raw, err := json.Marshal(e)
+		must(t, err)
+		good := string(raw)
+		long := strings.Repeat("x", 5000)
+		var bodies []string
+		for _, bad := range []string{`\u0000`, `\ud800`, "\xff", long} {
+			for _, name := range []string{`"id":"evt_1`, `"type":"charge`, `"id":"ch_1`, `"reference":"p1`, `"id":"re_1`, `"reference":"r`} {
+				body := strings.Replace(good, name, name+bad, 1)
+				if body == good {
+					t.Fatalf("%s is not in %s", name, good)
+				}
+				bodies = append(bodies, body)
+			}
+		}
+		bodies = append(bodies,
+			strings.Replace(good, `"id":"evt_1"`, `"id":"evt_0","id":"evt_1"`, 1),
+			strings.Replace(good, `"status":"succeeded"`, `"status":"failed","status":"succeeded"`, 1),
+			strings.Replace(good, `"charge":{`, `"Charge":{`, 1),
+			strings.Replace(good, `"amount_minor":5,`, `"amount_minor":9223372036854775807,`, 1),
+			``, `[]`)
+		for _, body := range bodies {
+			status, said := s.send("/webhooks/psp", map[string]string{psp.SignatureHeader: psp.Sign(secret, time.Now(), []byte(body))}, body)
+			if status != http.StatusUnprocessableEntity {
+				t.Errorf("%.300q: %d %.300s", body, status, said)
+			}
+		}
+		events, err := s.book.Events(t.Context(), "", 100)
+		must(t, err)
+		if len(events) != len(bodies) || s.payment("p1").Rev != 1 {
+			t.Errorf("%d rows of %d: %+v", len(events), len(bodies), events)
+		}
+	})
+}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/pacht-queue/pacht/examples/payments"
+	"github.com/pacht-queue/pacht/examples/payments/strict"
 	"github.com/pacht-queue/pacht/money"
 )
 
@@ -132,7 +132,7 @@ func (s *server) state(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// ordered reads the key and the body of an order: one JSON document, no field that is not known.
+// ordered reads the key and the body of an order, as strict as package strict is.
 func (s *server) ordered(w http.ResponseWriter, r *http.Request, into any) (key string, body []byte, ok bool) {
 	key = r.Header.Get("Idempotency-Key")
 	if key == "" || len(key) > 255 || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
@@ -147,14 +147,8 @@ func (s *server) ordered(w http.ResponseWriter, r *http.Request, into any) (key 
 	if !ok {
 		return "", nil, false
 	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		s.refuse(w, http.StatusBadRequest, "body: "+err.Error())
-		return "", nil, false
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		s.refuse(w, http.StatusBadRequest, "body: more than one document")
+	if err := strict.Decode(body, into); err != nil {
+		s.refuse(w, http.StatusBadRequest, err.Error())
 		return "", nil, false
 	}
 	return key, body, true

@@ -34,9 +34,52 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.refuse(w, http.StatusUnprocessableEntity, err.Error())
 	default:
 		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-		s.refuse(w, http.StatusInternalServerError, "it may or may not have been done: send it again, with the same Idempotency-Key")
+		s.refuse(w, http.StatusInternalServerError, again(r))
 	}
 }
+
+// again is what a caller is to do about a failure of ours.
+func again(r *http.Request) string {
+	switch {
+	case r.Method != http.MethodPost:
+		return "it failed on our side: ask again"
+	case r.Header.Get("Idempotency-Key") == "":
+		return "it was not kept, or nobody knows whether it was: send it again"
+	}
+	return "it may or may not have been done: send it again, with the same Idempotency-Key"
+}
+
+// problems answers what no route takes as a problem too.
+func (s *server) problems(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, route := mux.Handler(r); route != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		said := refusal{header: http.Header{}}
+		mux.ServeHTTP(&said, r)
+		for _, name := range []string{"Allow", "Location"} {
+			if v := said.header.Get(name); v != "" {
+				w.Header().Set(name, v)
+			}
+		}
+		detail := "there is nothing at this address"
+		if allowed := said.header.Get("Allow"); allowed != "" {
+			detail = "the method " + pacht.SafeText(r.Method, 20) + " is not for this address: it takes " + allowed
+		}
+		s.refuse(w, said.status, detail)
+	})
+}
+
+// refusal takes in what the router answers, which is text.
+type refusal struct {
+	header http.Header
+	status int
+}
+
+func (f *refusal) Header() http.Header         { return f.header }
+func (f *refusal) Write(b []byte) (int, error) { return len(b), nil }
+func (f *refusal) WriteHeader(status int)      { f.status = status }
 
 func (s *server) answer(w http.ResponseWriter, status int, body any) {
 	s.write(w, status, "application/json", body)

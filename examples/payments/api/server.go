@@ -58,5 +58,5 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("POST /webhooks/psp", s.webhook)
 	mux.HandleFunc("GET /return", s.returned)
 	mux.HandleFunc("GET /state", s.state)
-	return mux, nil
+	return s.problems(mux), nil
 }

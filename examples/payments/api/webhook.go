@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
 	"html/template"
 	"net/http"
 
+	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
 	"github.com/pacht-queue/pacht/internal/clock"
@@ -40,7 +42,7 @@ func (s *server) webhook(w http.ResponseWriter, r *http.Request) {
 
 var returnPage = template.Must(template.New("return").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Your payment</title>
-<h1>Your payment of {{.Amount}}</h1>
+<h1>{{.Title}}</h1>
 <p>{{.Text}}</p>
 </html>
 `))
@@ -58,17 +60,29 @@ var texts = map[string]string{
 func (s *server) returned(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("payment")
 	p, err := s.Book.Payment(r.Context(), id)
-	if err != nil {
-		s.fail(w, r, err)
+	switch {
+	case errors.Is(err, pacht.ErrNotFound):
+		s.page(w, http.StatusNotFound, "There is no such payment", "The address of this page is wrong. If you have paid, ask the shop.")
+		return
+	case err != nil:
+		s.log.Error("return page", "payment", id, "error", err)
+		s.page(w, http.StatusInternalServerError, "We cannot tell at the moment", "You need not pay again. Load this page again in a minute.")
 		return
 	}
 	if p.Status == payments.Pending {
 		p = s.refresh(r.Context(), p)
 	}
+	s.page(w, http.StatusOK, "Your payment of "+p.Amount.String(), texts[p.Status])
+}
+
+// page is for a payer, who reads no JSON.
+func (s *server) page(w http.ResponseWriter, status int, title, text string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'")
 	w.Header().Set("Cache-Control", "no-store")
-	if err := returnPage.Execute(w, map[string]string{"Amount": p.Amount.String(), "Text": texts[p.Status]}); err != nil {
+	w.WriteHeader(status)
+	if err := returnPage.Execute(w, map[string]string{"Title": title, "Text": text}); err != nil {
 		s.log.Debug("a page did not reach its reader", "error", err)
 	}
 }

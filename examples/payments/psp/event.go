@@ -1,13 +1,11 @@
 package psp
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
+	"slices"
 	"time"
 
+	"github.com/pacht-queue/pacht/examples/payments/strict"
 	"github.com/pacht-queue/pacht/internal/clock"
 )
 
@@ -22,25 +20,39 @@ type Event struct {
 
 // ParseEvent reads a webhook's body; nothing in it that is missing becomes zero.
 func ParseEvent(body []byte) (Event, error) {
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
 	var e Event
-	if err := dec.Decode(&e); err != nil {
+	if err := strict.Decode(body, &e); err != nil {
 		return Event{}, fmt.Errorf("%w: event: %w", ErrGarbage, err)
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return Event{}, fmt.Errorf("%w: event: more than one document", ErrGarbage)
+	if e.ID == "" || len(e.ID) > maxName || e.Type == "" || len(e.Type) > maxName {
+		return Event{}, fmt.Errorf("%w: event without id or type, or with one of more than %d bytes: %.80q, %.80q", ErrGarbage, maxName, e.ID, e.Type)
 	}
-	if e.ID == "" || len(e.ID) > 200 || e.Type == "" || strings.ContainsRune(e.ID+e.Type, 0) {
-		return Event{}, fmt.Errorf("%w: event without id or type, or with a NUL in one: %.80q, %.80q", ErrGarbage, e.ID, e.Type)
+	if err := e.Charge.check(); err != nil {
+		return Event{}, fmt.Errorf("event %.80q: %w", e.ID, err)
 	}
+	refunds := e.Charge.Refunds
 	if e.Refund != nil {
 		if err := e.Refund.check(e.Charge.ID); err != nil {
 			return Event{}, fmt.Errorf("event %.80q: %w", e.ID, err)
 		}
+		refunds = append(slices.Clone(refunds), *e.Refund)
 	}
-	return e, e.Charge.check()
+	if len(e.Charge.ID) > maxName {
+		return Event{}, fmt.Errorf("%w: event %.80q: the charge's id has %d bytes, at most %d", ErrGarbage, e.ID, len(e.Charge.ID), maxName)
+	}
+	for _, r := range refunds {
+		if len(r.ID) > maxName || len(r.Reference) > maxName {
+			return Event{}, fmt.Errorf("%w: event %.80q: refund %.80q has an id or reference of more than %d bytes", ErrGarbage, e.ID, r.ID, maxName)
+		}
+		if r.Amount.Currency == e.Charge.Amount.Currency && r.Amount.Minor > e.Charge.Amount.Minor {
+			return Event{}, fmt.Errorf("%w: event %.80q: refund %.80q of %s of a charge of %s", ErrGarbage, e.ID, r.ID, r.Amount, e.Charge.Amount)
+		}
+	}
+	return e, nil
 }
+
+// maxName is how many bytes an id or a type may have: they stand in keys of indexes.
+const maxName = 200
 
 // outgoing is an event before it is sent: its charge may be garbage on purpose.
 type outgoing struct {
