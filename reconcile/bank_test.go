@@ -82,7 +82,7 @@ func newBank(t *testing.T, s database, db *sql.DB, tx func(*sql.Tx) pacht.Tx, ag
 	must(t, err)
 	b := &bank{T: t, store: s, db: db, tx: tx, again: again, table: table, psp: newProvider(), find: map[string]func() (reconcile.Record, error){}}
 	b.exec(`CREATE TABLE payments (reference text PRIMARY KEY, state text NOT NULL, amount bigint NOT NULL, currency text NOT NULL,
-		refunded bigint NOT NULL DEFAULT 0, at bigint NOT NULL)`)
+		refunded bigint NOT NULL DEFAULT 0, charged_back bigint NOT NULL DEFAULT 0, at bigint NOT NULL)`)
 	b.exec(`CREATE TABLE credits (reference text NOT NULL, what text NOT NULL)`) // a second one would be money lost
 	t.Cleanup(func() {
 		broken, err := s.Check(context.Background())
@@ -135,7 +135,7 @@ func (b *bank) rows(query string, args ...any) string {
 // everything is all that could be changed.
 func (b *bank) everything() string {
 	b.Helper()
-	all := b.rows("SELECT reference, state, refunded FROM payments ORDER BY reference") + "\n" + b.rows("SELECT reference, what FROM credits ORDER BY 1, 2")
+	all := b.rows("SELECT reference, state, refunded, charged_back FROM payments ORDER BY reference") + "\n" + b.rows("SELECT reference, what FROM credits ORDER BY 1, 2")
 	for _, q := range []string{
 		"SELECT reference, class, rev, status FROM " + b.table("breaks") + " ORDER BY 1, 2",
 		"SELECT reference, class, rev FROM " + b.table("decisions") + " ORDER BY 1, 2, 3",

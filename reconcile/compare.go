@@ -26,9 +26,9 @@ func compare(ours, theirs Record) difference {
 		if ours.Amount != theirs.Amount {
 			return difference{AmountDiffers, fmt.Sprintf("we have %s, the provider has %s", ours.Amount, theirs.Amount), atRisk(ours.Amount, theirs.Amount)}
 		}
-		if theirs.Refunded > theirs.Amount.Minor {
-			return difference{AmountDiffers, fmt.Sprintf("the provider gave back %s of %s", money.Amount{Minor: theirs.Refunded, Currency: theirs.Amount.Currency}, theirs.Amount),
-				money.Amount{Minor: theirs.Refunded - theirs.Amount.Minor, Currency: theirs.Amount.Currency}}
+		if back := plus(theirs.Refunded, theirs.ChargedBack); back > theirs.Amount.Minor {
+			return difference{AmountDiffers, fmt.Sprintf("of %s the provider has %s", theirs.Amount, theirs.returned()),
+				money.Amount{Minor: back - theirs.Amount.Minor, Currency: theirs.Amount.Currency}}
 		}
 	}
 	switch {
@@ -67,23 +67,29 @@ func compareMissing(ours, theirs Record) (difference, bool) {
 	return difference{}, false
 }
 
-// compareReversal compares two records of money that has moved: what came back since.
+// compareReversal compares two records of money that has moved: what came back since. The sums tell,
+// not the states: money that was given back and money that was taken back may both be there.
 func compareReversal(ours, theirs Record) difference {
-	back := money.Amount{Minor: theirs.Refunded - ours.Refunded, Currency: theirs.Amount.Currency}
-	amounts := fmt.Sprintf("we gave back %s, the provider %s",
-		money.Amount{Minor: ours.Refunded, Currency: back.Currency}, money.Amount{Minor: theirs.Refunded, Currency: back.Currency})
+	given, taken := theirs.Refunded-ours.Refunded, theirs.ChargedBack-ours.ChargedBack
+	more, less := plus(max(given, 0), max(taken, 0)), plus(max(-given, 0), max(-taken, 0))
+	both := plus(max(ours.Refunded, theirs.Refunded), max(ours.ChargedBack, theirs.ChargedBack))
+	why := fmt.Sprintf("we have %s, the provider %s", ours.returned(), theirs.returned())
+	at := func(minor int64) money.Amount { return money.Amount{Minor: minor, Currency: theirs.Amount.Currency} }
 	switch {
-	case theirs.State == ChargedBack && ours.State != ChargedBack:
-		return difference{ReversedThere, fmt.Sprintf("we have it as %s, the provider as charged back", ours.State), theirs.Amount}
-	case back.Minor > 0:
-		return difference{ReversedThere, amounts, back}
-	case back.Minor < 0:
-		back.Minor = -back.Minor
-		return difference{MissingThere, amounts, back}
-	case ours.State == ChargedBack && theirs.State != ChargedBack:
-		return difference{MissingThere, fmt.Sprintf("we have it as charged back, the provider as %s", theirs.State), theirs.Amount}
+	case more > 0 && both > theirs.Amount.Minor: // no transition can write down both
+		return difference{AmountDiffers, why + fmt.Sprintf(": together more than %s", theirs.Amount), at(both - theirs.Amount.Minor)}
+	case more > 0:
+		return difference{ReversedThere, why, at(more)}
+	case less > 0:
+		return difference{MissingThere, why, at(less)}
 	}
 	return difference{}
+}
+
+// returned says in words what came back.
+func (r Record) returned() string {
+	of := func(minor int64) money.Amount { return money.Amount{Minor: minor, Currency: r.Amount.Currency} }
+	return fmt.Sprintf("%s given back and %s charged back", of(r.Refunded), of(r.ChargedBack))
 }
 
 // fault says what makes a record unusable, "" if nothing does. What is asked about is part of it:
@@ -110,8 +116,12 @@ func fault(r Record, reference string, mine bool) string {
 		return fmt.Sprintf("%d given back", r.Refunded)
 	case r.State == Refunded && r.Refunded == 0:
 		return "refunded, and nothing given back"
-	case !r.moved() && r.Refunded != 0:
-		return fmt.Sprintf("%s, and %d given back", r.State, r.Refunded)
+	case r.ChargedBack < 0:
+		return fmt.Sprintf("%d charged back", r.ChargedBack)
+	case r.State == ChargedBack && r.ChargedBack == 0:
+		return "charged back, and nothing taken back"
+	case !r.moved() && (r.Refunded != 0 || r.ChargedBack != 0):
+		return fmt.Sprintf("%s, and %d given back, %d charged back", r.State, r.Refunded, r.ChargedBack)
 	case r.Charges < 0:
 		return fmt.Sprintf("%d charges", r.Charges)
 	}

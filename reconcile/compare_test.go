@@ -18,6 +18,9 @@ func record(state State, change ...func(*Record)) Record {
 	if state == Refunded {
 		r.Refunded = 30
 	}
+	if state == ChargedBack {
+		r.ChargedBack = 40
+	}
 	for _, f := range change {
 		f(&r)
 	}
@@ -55,6 +58,7 @@ func TestGravestDifferenceIsToldWithWhatIsAtRisk(t *testing.T) {
 		return func(r *Record) { r.Amount = money.Amount{Minor: minor, Currency: currency} }
 	}
 	refunded := func(minor int64) func(*Record) { return func(r *Record) { r.Refunded = minor } }
+	back := func(minor int64) func(*Record) { return func(r *Record) { r.ChargedBack = minor } }
 	charges := func(n int) func(*Record) { return func(r *Record) { r.Charges = n } }
 	for _, c := range []struct {
 		ours, theirs Record
@@ -77,6 +81,18 @@ func TestGravestDifferenceIsToldWithWhatIsAtRisk(t *testing.T) {
 		{record(Refunded, refunded(60)), record(Refunded), MissingThere, 30, "EUR"},
 		{record(Succeeded, refunded(30)), record(Refunded), "", 0, ""},
 		{record(Refunded), record(Refunded, refunded(130)), AmountDiffers, 30, "EUR"},
+		{record(Succeeded), record(ChargedBack), ReversedThere, 40, "EUR"},
+		{record(ChargedBack), record(ChargedBack, back(70)), ReversedThere, 30, "EUR"},
+		{record(ChargedBack), record(ChargedBack, back(39)), MissingThere, 1, "EUR"},
+		{record(ChargedBack), record(Succeeded), MissingThere, 40, "EUR"},
+		{record(ChargedBack), record(Succeeded, back(40)), "", 0, ""},
+		{record(ChargedBack), record(ChargedBack, refunded(60)), ReversedThere, 60, "EUR"},
+		{record(ChargedBack, refunded(10)), record(ChargedBack, refunded(5), back(50)), ReversedThere, 10, "EUR"},
+		{record(ChargedBack, refunded(10)), record(ChargedBack, refunded(5)), MissingThere, 5, "EUR"},
+		{record(ChargedBack), record(ChargedBack, refunded(61)), AmountDiffers, 1, "EUR"},
+		{record(Pending), record(ChargedBack, back(101)), AmountDiffers, 1, "EUR"},
+		{record(Refunded), record(ChargedBack, back(100)), AmountDiffers, 30, "EUR"}, // no transition can write down both
+		{record(ChargedBack), record(ChargedBack, refunded(math.MaxInt64), back(math.MaxInt64)), AmountDiffers, math.MaxInt64 - 100, "EUR"},
 	} {
 		d := compare(c.ours, c.theirs)
 		if d.class != c.class || d.risk.Minor != c.risk || d.risk.Currency != c.currency {

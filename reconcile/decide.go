@@ -14,10 +14,11 @@ import (
 type matter struct {
 	subject
 	difference
-	finding *Finding
-	known   []pacht.Break // of the reference, ended ones too
-	again   bool          // its effects may be called again under the same key
-	tired   bool          // it was healed in this look, and would be again
+	finding  *Finding
+	known    []pacht.Break // of the reference, ended ones too
+	again    bool          // its effects may be called again under the same key
+	hopeless bool          // Ours.Heal has said that it will never do
+	tired    bool          // it was healed in this look, and would be again
 }
 
 // of is the break of a class, as it is known.
@@ -89,7 +90,7 @@ func (p *pass) decide(ctx context.Context, c *matter) (healed bool, err error) {
 	if since := c.opened(); !since.IsZero() {
 		age = p.now().Sub(since)
 	}
-	if policy.Action == Hold || age >= policy.MaxAge {
+	if policy.Action == Hold || c.hopeless || age >= policy.MaxAge {
 		return false, p.hold(ctx, c, this)
 	}
 	if c.withPerson() {

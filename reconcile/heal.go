@@ -84,6 +84,7 @@ func (p *pass) heal(ctx context.Context, c *matter) (failed string, lost bool, e
 	case decided, tookJob(healErr):
 		return "", true, nil
 	case healErr != nil:
+		c.hopeless = errors.Is(healErr, ErrHold)
 		return fmt.Sprintf("Ours.Heal failed: %v", healErr), false, nil
 	case !f.written:
 		return "Ours.Heal returned without Finding.CommitTx", false, nil

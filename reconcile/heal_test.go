@@ -162,7 +162,7 @@ func TestRefundsMadeThereAreAddedHereAndNeverTooMany(t *testing.T) {
 		b.psp.has("p2", reconcile.Refunded, refunded(2000)) // more than was taken
 		b.psp.has("p3", reconcile.Succeeded)
 		b.exec("UPDATE payments SET refunded = 60, state = 'refunded' WHERE reference = 'p3'") // which the provider does not have
-		b.psp.has("p4", reconcile.ChargedBack)
+		b.psp.has("p4", reconcile.ChargedBack, func(r *reconcile.Record) { r.ChargedBack = 1999 })
 		b.psp.has("p5", reconcile.Succeeded, func(r *reconcile.Record) { r.Charges = 2 })
 		first := b.pass(r, reconcile.LaneSettled)
 		b.psp.has("p1", reconcile.Refunded, refunded(50))
@@ -178,6 +178,42 @@ func TestRefundsMadeThereAreAddedHereAndNeverTooMany(t *testing.T) {
 		must(b, err)
 		b.same("at risk", sum.AtRisk["EUR"], int64(1+60+1999))
 		b.same("healed today", line(sum.Healed[0].Class, sum.Healed[0].Breaks), "reversed_there 2")
+	})
+}
+
+// S105: a bank takes money back in parts. Each is healed; less there than here is for a person.
+func TestPartsThatAreChargedBackThereAreAddedHere(t *testing.T) {
+	onBoth(t, func(b *bank) {
+		b.add("p1", reconcile.Succeeded, time.Hour)
+		r := b.reconciler()
+		for _, total := range []int64{500, 1200} {
+			b.psp.has("p1", reconcile.ChargedBack, func(r *reconcile.Record) { r.ChargedBack = total })
+			b.pass(r, reconcile.LaneSettled)
+			b.same("taken back", b.rows("SELECT state, charged_back FROM payments"), fmt.Sprintf("charged_back|%d", total))
+		}
+		b.same("once each", b.rows("SELECT what FROM credits ORDER BY what"), "reversed_there 1200\nreversed_there 500")
+		b.psp.has("p1", reconcile.ChargedBack, func(r *reconcile.Record) { r.ChargedBack = 900 })
+		b.pass(r, reconcile.LaneSettled)
+		b.same("less there", b.rows("SELECT charged_back FROM payments")+" "+b.breaks("p1"), "1200 here_not_there waiting, reversed_there healed")
+	})
+}
+
+// What the user's transition says it can never write down is not tried for a day: a person gets it.
+func TestHealThatSaysHoldGoesToAPersonAtOnce(t *testing.T) {
+	onBoth(t, func(b *bank) {
+		b.healing = func(reference string) error {
+			if reference == "p1" {
+				return fmt.Errorf("no room for it: %w", reconcile.ErrHold)
+			}
+			return errors.New("the database is away")
+		}
+		for _, ref := range []string{"p1", "p2"} {
+			b.add(ref, reconcile.Succeeded, time.Hour)
+			b.psp.has(ref, reconcile.Refunded, func(r *reconcile.Record) { r.Refunded = 500 })
+		}
+		b.pass(b.reconciler(), reconcile.LaneSettled)
+		b.same("never", b.state("p1")+" "+b.breaks("p1"), "succeeded|0 reversed_there person")
+		b.same("not now", b.state("p2")+" "+b.breaks("p2"), "succeeded|0 reversed_there waiting")
 	})
 }
 

@@ -24,6 +24,7 @@ package reconcile
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -40,7 +41,7 @@ const (
 	Succeeded    State = "succeeded"    // the money has moved
 	Failed       State = "failed"       // refused for good: no money will move
 	Refunded     State = "refunded"     // moved, and given back, in whole or in part
-	ChargedBack  State = "charged_back" // moved, and taken back
+	ChargedBack  State = "charged_back" // moved, and taken back, in whole or in part
 )
 
 // Record is what one side says of one reference.
@@ -50,11 +51,12 @@ type Record struct {
 	State      State  `json:"state"`
 	// Amount is what was taken, or is to be taken. It must be there if money has moved, and in
 	// each of our own records; what could not be read must not become a zero (S104).
-	Amount   money.Amount    `json:"amount,omitzero"`
-	Refunded int64           `json:"refunded_minor,omitempty"` // given back so far
-	Charges  int             `json:"charges,omitempty"`        // how often the money was taken; more than 1 = charged twice
-	At       time.Time       `json:"at,omitzero"`              // since when it is so, or when it was made
-	Detail   json.RawMessage `json:"detail,omitempty"`         // for people
+	Amount      money.Amount    `json:"amount,omitzero"`
+	Refunded    int64           `json:"refunded_minor,omitempty"`     // given back so far
+	ChargedBack int64           `json:"charged_back_minor,omitempty"` // taken back so far, in whole or in part; more than 0 if State is ChargedBack
+	Charges     int             `json:"charges,omitempty"`            // how often the money was taken; more than 1 = charged twice
+	At          time.Time       `json:"at,omitzero"`                  // since when it is so, or when it was made
+	Detail      json.RawMessage `json:"detail,omitempty"`             // for people
 }
 
 // moved says whether money has moved, whatever became of it since.
@@ -72,11 +74,11 @@ const (
 	FailedThere   Class = "failed_there_pending_here"
 	UnknownThere  Class = "unknown_there"  // nothing final is known there: silence, garbage, pending
 	UnknownHere   Class = "unknown_here"   // our own record cannot be read
-	AmountDiffers Class = "amount_differs" // or the currency does, or more was given back than taken
+	AmountDiffers Class = "amount_differs" // or the currency does, or more came back than was taken
 	ChargedTwice  Class = "charged_twice"
 	ReversedThere Class = "reversed_there" // refunded or charged back there, and not yet here
 	MissingHere   Class = "there_not_here"
-	MissingThere  Class = "here_not_there" // also a refund that we have and they have not
+	MissingThere  Class = "here_not_there" // also a refund or chargeback that we have and they have not
 	PaidHere      Class = "paid_here_failed_there"
 )
 
@@ -98,15 +100,21 @@ type Ours interface {
 	// Pending lists records that have been pending for longer than the given time, by
 	// reference, after the one given; at most limit, and fewer only if these are the last.
 	Pending(ctx context.Context, longer time.Duration, after string, limit int) ([]Record, error)
-	// Reversible lists records that succeeded and may still be given back or taken back, as Pending.
+	// Reversible lists records that succeeded and may still be given back or taken back, as
+	// Pending; also those of which a part was, because more may follow.
 	Reversible(ctx context.Context, after string, limit int) ([]Record, error)
 	// Heal brings our record to what the provider says, by the same idempotent transition that
 	// webhooks and operators use, in one transaction whose last statement before the commit is
 	// f.CommitTx. It is called for classes whose policy is Heal, again and again until our
 	// record agrees: so one call may do one step, such as from pending to paid (PaidThere), and
-	// the next the rest, such as from paid to refunded (ReversedThere).
+	// the next the rest, such as from paid to refunded (ReversedThere). An error that wraps
+	// ErrHold gives the difference to a person at once.
 	Heal(ctx context.Context, f *Finding) error
 }
+
+// ErrHold is for Ours.Heal: what the provider says cannot be written down here, and no repetition
+// will change that. The difference goes to a person at once, not at its policy's MaxAge.
+var ErrHold = errors.New("held for a person")
 
 // Theirs asks the provider.
 type Theirs interface {

@@ -11,7 +11,7 @@ import (
 	"github.com/pacht-queue/pacht/reconcile"
 )
 
-const columns = "SELECT reference, state, amount, currency, refunded, at FROM payments "
+const columns = "SELECT reference, state, amount, currency, refunded, charged_back, at FROM payments "
 
 // Find implements reconcile.Ours.
 func (b *bank) Find(ctx context.Context, reference string) (reconcile.Record, error) {
@@ -33,7 +33,7 @@ func (b *bank) Pending(ctx context.Context, longer time.Duration, after string, 
 
 // Reversible implements reconcile.Ours.
 func (b *bank) Reversible(ctx context.Context, after string, limit int) ([]reconcile.Record, error) {
-	return b.list(ctx, columns+"WHERE state IN ('succeeded', 'refunded') AND reference > $1 ORDER BY reference LIMIT $2", after, limit)
+	return b.list(ctx, columns+"WHERE state IN ('succeeded', 'refunded', 'charged_back') AND reference > $1 ORDER BY reference LIMIT $2", after, limit)
 }
 
 func (b *bank) list(ctx context.Context, query string, args ...any) (all []reconcile.Record, err error) {
@@ -45,7 +45,7 @@ func (b *bank) list(ctx context.Context, query string, args ...any) (all []recon
 	for rows.Next() {
 		var r reconcile.Record
 		var at int64
-		if err := rows.Scan(&r.Reference, &r.State, &r.Amount.Minor, &r.Amount.Currency, &r.Refunded, &at); err != nil {
+		if err := rows.Scan(&r.Reference, &r.State, &r.Amount.Minor, &r.Amount.Currency, &r.Refunded, &r.ChargedBack, &at); err != nil {
 			return nil, err
 		}
 		r.At = time.UnixMilli(at).UTC()
@@ -74,8 +74,8 @@ func (b *bank) transition(ctx context.Context, reference string, class reconcile
 	case reconcile.FailedThere:
 		change, err = tx.ExecContext(ctx, "UPDATE payments SET state = 'failed' WHERE reference = $1 AND state = 'pending'", reference)
 	case reconcile.ReversedThere:
-		change, err = tx.ExecContext(ctx, "UPDATE payments SET state = $2, refunded = $3 WHERE reference = $1 AND state IN ('succeeded', 'refunded') AND (refunded < $3 OR state <> $2)",
-			reference, string(theirs.State), theirs.Refunded)
+		change, err = tx.ExecContext(ctx, "UPDATE payments SET state = $2, refunded = $3, charged_back = $4 WHERE reference = $1 AND state IN ('succeeded', 'refunded', 'charged_back') AND (refunded < $3 OR charged_back < $4)",
+			reference, string(theirs.State), theirs.Refunded, theirs.ChargedBack)
 	default:
 		return fmt.Errorf("there is no transition for %s", class)
 	}
@@ -87,7 +87,7 @@ func (b *bank) transition(ctx context.Context, reference string, class reconcile
 		return err
 	}
 	if made == 1 {
-		what := fmt.Sprintf("%s %d", class, theirs.Refunded)
+		what := fmt.Sprintf("%s %d", class, theirs.Refunded+theirs.ChargedBack)
 		if _, err := tx.ExecContext(ctx, "INSERT INTO credits (reference, what) VALUES ($1, $2)", reference, what); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func (b *Book) apply(ctx context.Context, tx *sql.Tx, n News) (Verdict, error) {
 	v := Verdict{Verdict: d.verdict, Class: d.class, Why: d.why}
 	if p.Taken() && p.ChargeID == c.ID && d.verdict != Break {
 		for _, r := range c.Refunds {
-			if err := b.applyRefund(ctx, tx, p, r, &v); err != nil {
+			if err := b.applyRefund(ctx, tx, &p, r, &v); err != nil {
 				return Verdict{}, err
 			}
 		}
@@ -77,7 +77,7 @@ func (b *Book) apply(ctx context.Context, tx *sql.Tx, n News) (Verdict, error) {
 
 // change makes the transition, under the lock.
 func (b *Book) change(ctx context.Context, tx *sql.Tx, p Payment, n News, d decision) (Payment, error) {
-	res, err := tx.ExecContext(ctx, b.sql.Settle, p.ID, p.Rev, d.to, d.charge, d.why)
+	res, err := tx.ExecContext(ctx, b.sql.Settle, p.ID, p.Rev, d.to, d.charge, d.why, d.back)
 	if err != nil {
 		return p, err
 	}
@@ -97,7 +97,7 @@ func (b *Book) change(ctx context.Context, tx *sql.Tx, p Payment, n News, d deci
 		}
 	}
 	was := p
-	p.Status, p.ChargeID, p.Why, p.Rev = d.to, d.charge, d.why, p.Rev+1
+	p.Status, p.ChargeID, p.Why, p.ChargedBack, p.Rev = d.to, d.charge, d.why, d.back, p.Rev+1
 	if d.to != Succeeded {
 		return p, nil
 	}

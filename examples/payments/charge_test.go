@@ -1,12 +1,17 @@
 package payments_test
 
 import (
+	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/effect"
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
 	"github.com/pacht-queue/pacht/internal/pgtest"
@@ -248,4 +253,59 @@ func TestIdsAreOrderedByteForByte(t *testing.T) {
 	if must(t, rows.Err()); n != 6 {
 		t.Errorf("%d columns", n)
 	}
+}
+
+// mendable is a provider that turns calls away until somebody has mended our key.
+type mendable struct {
+	*psp.Client
+	away   *psp.Client
+	turned atomic.Int64
+	mended atomic.Bool
+}
+
+func (m *mendable) now() *psp.Client {
+	if m.mended.Load() {
+		return m.Client
+	}
+	m.turned.Add(1)
+	return m.away
+}
+
+// Charge implements payments.Provider.
+func (m *mendable) Charge(ctx context.Context, key string, o psp.Order) (psp.Charge, error) {
+	return m.now().Charge(ctx, key, o)
+}
+
+// Refund implements payments.Provider.
+func (m *mendable) Refund(ctx context.Context, key string, o psp.RefundOrder) (psp.Refund, error) {
+	return m.now().Refund(ctx, key, o)
+}
+
+// A wrong API key fails no payment and no refund: nothing was done, and they are asked for
+// again, each once, when the key is right.
+func TestWrongAPIKeyFailsNothing(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		s.paid("p1")
+		must(t, s.askRefund("r1", "p1", 500))
+		s.create("p2")
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
+		defer srv.Close()
+		provider := &mendable{Client: s.provider, away: psp.NewClient(srv.URL, 30*time.Second)}
+		defer provider.away.Close()
+		var err error
+		s.handlers, err = payments.NewHandlers(s.book, provider, s.place.Store, effect.New(s.place.Store), promises)
+		must(t, err)
+		s.workUntil("both were turned away, and wait", func() bool { return provider.turned.Load() >= 2 })
+		if p, r := s.payment("p2"), s.refund("r1"); p.Status != payments.Pending || r.Status != payments.Pending || s.tally().Stuck != 0 {
+			t.Errorf("%+v, %+v", p, r)
+		}
+		provider.mended.Store(true)
+		s.work()
+		if p, r, sum := s.payment("p2"), s.refund("r1"), s.totals(); p.Status != payments.Succeeded || r.Status != payments.Succeeded || sum.Charges != 2 || sum.Refunds != 1 || sum.Repeated != 0 {
+			t.Errorf("%+v, %+v, there %+v", p, r, sum)
+		}
+	})
 }

@@ -18,6 +18,7 @@ const (
 // decision is what is to be done about a payment.
 type decision struct {
 	to      string // its status from now on; "" = as it is
+	back    int64  // what the payer's bank has taken back of it in all
 	charge  string // the provider's attempt that it hangs on from now on
 	verdict string
 	class   reconcile.Class // of a break
@@ -34,11 +35,12 @@ type move struct {
 // decide is the only transition table of payments. News of a payment may come in any order,
 // any number of times, from anybody: so status has a precedence (pending, failed, succeeded,
 // charged back) and hangs on the provider's attempt. Money that was taken is never talked away
-// by news of another attempt, and money that was taken twice, or in another amount, is nothing
-// that we decide here.
+// by news of another attempt, and money that was taken twice, or in another amount, or came back
+// more than once, is nothing that we decide here. A bank may take money back in parts: news tell
+// the sum so far, so each movement is the difference, and a smaller sum is older news.
 func decide(p Payment, c psp.Charge) decision {
 	state := c.Status
-	if c.ChargedBack > 0 {
+	if state == Succeeded && c.ChargedBack > 0 {
 		state = ChargedBack
 	}
 	taken := state == Succeeded || state == ChargedBack
@@ -48,17 +50,20 @@ func decide(p Payment, c psp.Charge) decision {
 		return refuse(reconcile.AmountDiffers, "the provider took %s by %s, ordered were %s", c.Amount, c.ID, p.Amount)
 	case taken && p.Taken() && !same:
 		return refuse(reconcile.ChargedTwice, "it was charged by %s already, and now by %s", p.ChargeID, c.ID)
+	case taken && max(p.Refunded, c.Refunded) > p.Amount.Minor-max(p.ChargedBack, c.ChargedBack):
+		return refuse(reconcile.AmountDiffers, "of %s of %s %d were given back and %d charged back there, %d and %d here: together more than was taken",
+			p.Amount, c.ID, c.Refunded, c.ChargedBack, p.Refunded, p.ChargedBack)
 	case taken && !p.Taken(): // also a late success, after we had given it up
-		d := decision{to: state, charge: c.ID, verdict: Applied, moves: []move{{"charge:" + c.ID, "provider", "sales", p.Amount.Minor}}}
+		d := decision{to: state, back: c.ChargedBack, charge: c.ID, verdict: Applied, moves: []move{{"charge:" + c.ID, "provider", "sales", p.Amount.Minor}}}
 		if p.Status == Failed {
 			d.why = "late success: it had failed before (" + p.Why + ")"
 		}
 		if state == ChargedBack {
-			d.moves = append(d.moves, chargeback(c))
+			d.moves = append(d.moves, chargeback(p, c))
 		}
 		return d
-	case state == ChargedBack && p.Status == Succeeded:
-		return decision{to: ChargedBack, charge: c.ID, verdict: Applied, moves: []move{chargeback(c)}}
+	case state == ChargedBack && p.Taken() && c.ChargedBack > p.ChargedBack:
+		return decision{to: ChargedBack, back: c.ChargedBack, charge: c.ID, verdict: Applied, moves: []move{chargeback(p, c)}}
 	case state == Pending && p.Status == Pending && p.ChargeID == "":
 		return decision{to: Pending, charge: c.ID, verdict: Applied, why: "accepted by the provider"}
 	case state == Failed && p.Status == Pending && (same || p.ChargeID == ""):
@@ -71,6 +76,6 @@ func refuse(class reconcile.Class, format string, args ...any) decision {
 	return decision{verdict: Break, class: class, why: fmt.Sprintf(format, args...)}
 }
 
-func chargeback(c psp.Charge) move {
-	return move{"chargeback:" + c.ID, "chargebacks", "provider", c.ChargedBack}
+func chargeback(p Payment, c psp.Charge) move {
+	return move{fmt.Sprintf("chargeback:%s:%d", c.ID, c.ChargedBack), "chargebacks", "provider", c.ChargedBack - p.ChargedBack}
 }

@@ -94,7 +94,7 @@ func class(err error) error {
 	switch {
 	case errors.Is(err, psp.ErrDeclined), errors.Is(err, psp.ErrRefused):
 		return effect.Rejected(err)
-	case errors.Is(err, psp.ErrBusy):
+	case errors.Is(err, psp.ErrBusy), errors.Is(err, psp.ErrTurnedAway):
 		return effect.RejectedForNow(psp.RetryAfter(err), err)
 	case errors.Is(err, psp.ErrNotSent):
 		return effect.NotSent(err)

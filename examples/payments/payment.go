@@ -21,16 +21,17 @@ const (
 
 // Payment is one payment.
 type Payment struct {
-	ID        string       `json:"id"`
-	Amount    money.Amount `json:"amount"`
-	Payer     string       `json:"payer,omitempty"`
-	Status    string       `json:"status"`
-	ChargeID  string       `json:"charge_id,omitempty"` // the provider's attempt that made it what it is
-	Why       string       `json:"why,omitempty"`
-	Refunded  int64        `json:"refunded_minor"`  // given back
-	Refunding int64        `json:"refunding_minor"` // asked to be given back, and not answered yet
-	CreatedAt time.Time    `json:"created_at,omitzero"`
-	Rev       int64        `json:"rev,omitempty"` // grows with each change
+	ID          string       `json:"id"`
+	Amount      money.Amount `json:"amount"`
+	Payer       string       `json:"payer,omitempty"`
+	Status      string       `json:"status"`
+	ChargeID    string       `json:"charge_id,omitempty"` // the provider's attempt that made it what it is
+	Why         string       `json:"why,omitempty"`
+	Refunded    int64        `json:"refunded_minor"`     // given back
+	ChargedBack int64        `json:"charged_back_minor"` // taken back by the payer's bank, so far
+	Refunding   int64        `json:"refunding_minor"`    // asked to be given back, and not answered yet
+	CreatedAt   time.Time    `json:"created_at,omitzero"`
+	Rev         int64        `json:"rev,omitempty"` // grows with each change
 
 	// ChargeWithin is how long it may be charged from its creation; 0 = for ever. Set to
 	// create one.

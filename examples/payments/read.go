@@ -19,7 +19,7 @@ func scanPayment(row scanner) (p Payment, err error) {
 	var created int64
 	var currency string
 	err = row.Scan(&p.ID, &p.Amount.Minor, &currency, &p.Payer, &p.Status, &p.ChargeID, &p.Why, &p.Rev,
-		&created, &p.Expired, &p.Refunded, &p.Refunding)
+		&created, &p.Expired, &p.ChargedBack, &p.Refunded, &p.Refunding)
 	p.Amount.Currency, p.CreatedAt = money.Currency(currency), fromMillis(created)
 	return p, err
 }

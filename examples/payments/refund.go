@@ -75,7 +75,7 @@ func (b *Book) refunded(ctx context.Context, tx *sql.Tx, payment string, r psp.R
 		return v, err
 	}
 	v = Verdict{Verdict: Ignored, Payment: p}
-	return v, b.applyRefund(ctx, tx, p, r, &v)
+	return v, b.applyRefund(ctx, tx, &p, r, &v)
 }
 
 // probeRefund asks the provider what became of a refund.

@@ -2,7 +2,9 @@ package payments_test
 
 import (
 	"errors"
+	"net/http"
 	"testing"
+	"time"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/examples/payments"
@@ -150,6 +152,77 @@ func TestChargebackIsBookedOnceFromWebhookOrReconciler(t *testing.T) {
 	})
 }
 
+// S105: the webhooks of the parts are lost, or come after the reconciler has found them.
+func TestPartialChargebacksAreBookedFromWebhookOrReconciler(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		p := s.paid("p1")
+		same := func(what string, back, refunded int64) {
+			t.Helper()
+			sum := s.totals()
+			if p := s.payment("p1"); p.Status != payments.ChargedBack || p.ChargedBack != back || p.Refunded != refunded || s.balance("chargebacks") != back ||
+				s.balance("provider") != sum.Net("EUR") || sum.ChargedBack["EUR"] != back {
+				t.Errorf("%s: %+v, booked %d, provider %d, there %+v, breaks %v", what, p, s.balance("chargebacks"), s.balance("provider"), sum, s.breaks())
+			}
+		}
+		must(t, s.provider.ChargebackPart(t.Context(), p.ChargeID, eur(500)))
+		s.reconcile(reconcile.LaneSettled)
+		same("a part", 500, 0)
+		must(t, s.provider.ChargebackPart(t.Context(), p.ChargeID, eur(300)))
+		s.reconcile(reconcile.LaneSettled)
+		same("one more", 800, 0)
+		s.webhooks()
+		must(t, s.provider.ChargebackPart(t.Context(), p.ChargeID, eur(199)))
+		s.until("the webhook is there", func() bool { return s.payment("p1").ChargedBack == 999 })
+		must(t, s.provider.ChargebackPart(t.Context(), p.ChargeID, eur(1)))
+		s.until("its successor too", func() bool { return s.payment("p1").ChargedBack == 1000 })
+		_, err := s.provider.DashboardRefund(t.Context(), p.ChargeID, eur(600)) // of what is left
+		must(t, err)
+		s.until("the refund too", func() bool { return s.payment("p1").Refunded == 600 })
+		s.reconcile(reconcile.LaneSettled)
+		same("in the end", 1000, 600)
+		if len(s.breaks()) != 0 {
+			t.Errorf("breaks %v", s.breaks())
+		}
+	})
+}
+
+// S105: the bank takes back what was refunded already. That is money lost, which nothing here can
+// write down: a person gets it at once, whoever has learnt of it, and nothing is tried for ever.
+func TestMoreThanWasTakenComingBackIsABreakAndChangesNothing(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		p := s.paid("p1")
+		must(t, s.askRefund("r1", "p1", 1500))
+		s.work()
+		must(t, s.provider.ChargebackPart(t.Context(), p.ChargeID, eur(500))) // 1 too many
+		s.reconcile(reconcile.LaneSettled)
+		there, err := s.provider.Lookup(t.Context(), "p1")
+		must(t, err)
+		status, got := s.event(psp.Event{ID: "evt_over", Type: "charge.charged_back", Created: time.Now().UTC(), Charge: there[0]})
+		if status != http.StatusOK || got.Verdict != payments.Break {
+			t.Errorf("%d, %+v", status, got)
+		}
+		if p := s.payment("p1"); p.Status != payments.Succeeded || p.ChargedBack != 0 || p.Refunded != 1500 || s.balance("chargebacks") != 0 {
+			t.Errorf("%+v, booked %d", p, s.balance("chargebacks"))
+		}
+		if got := s.breaks(); len(got) != 1 || got["p1"] != string(reconcile.AmountDiffers)+" "+string(pacht.BreakPerson) {
+			t.Errorf("breaks %v", got)
+		}
+
+		// The other way round: a refund whose answer was lost, and then all is taken back.
+		q := s.paid("p2")
+		s.scenario("r2", psp.Scenario{Name: psp.TimeoutAfter, Calls: -1})
+		must(t, s.askRefund("r2", "p2", 400))
+		s.work()
+		news := payments.News{Charge: psp.Charge{ID: q.ChargeID, Reference: "p2", Status: psp.Succeeded, Amount: eur(1999), ChargedBack: 1999}, By: "bank"}
+		_, err = s.book.Apply(t.Context(), news)
+		must(t, err)
+		s.reconcile(reconcile.LanePending)
+		if r := s.refund("r2"); r.Status != payments.Pending || s.payment("p2").ChargedBack != 1999 || s.breaks()["r2"] != string(reconcile.PaidThere)+" "+string(pacht.BreakPerson) {
+			t.Errorf("%+v, %+v, breaks %v", r, s.payment("p2"), s.breaks())
+		}
+	})
+}
+
 // S105: the payer's bank takes the money back while a refund waits. It is not given back as well,
 // whether the refund was never asked for or the provider does not know of it.
 func TestRefundOfWhatWasChargedBackMeanwhileIsNotAskedFor(t *testing.T) {
@@ -170,6 +243,28 @@ func TestRefundOfWhatWasChargedBackMeanwhileIsNotAskedFor(t *testing.T) {
 		})
 		if sum := s.totals(); sum.Refunds != 0 || s.balance("refunds") != 0 || s.payment("p1").Refunding != 0 {
 			t.Errorf("given back there: %d, booked %d", sum.Refunds, s.balance("refunds"))
+		}
+	})
+}
+
+// S105: a bank takes money back in parts, and what it tells may come in any order, twice, or not at
+// all. Each unit is booked once, and what is left of it is not given back once more.
+func TestChargebacksOfOnePaymentAddUpWhoeverTellsOfThem(t *testing.T) {
+	each(t, psp.Config{}, func(t *testing.T, s *shop) {
+		p := s.paid("p1")
+		told := func(total int64) payments.Verdict {
+			t.Helper()
+			v, err := s.book.Apply(t.Context(), payments.News{Charge: psp.Charge{ID: p.ChargeID, Reference: "p1", Status: psp.Succeeded, Amount: eur(1999), ChargedBack: total}, By: "bank"})
+			must(t, err)
+			return v
+		}
+		for i, c := range []struct {
+			total, booked int64
+			verdict       string
+		}{{500, 500, payments.Applied}, {500, 500, payments.Ignored}, {1200, 1200, payments.Applied}, {700, 1200, payments.Ignored}, {0, 1200, payments.Ignored}, {1999, 1999, payments.Applied}} {
+			if v := told(c.total); v.Verdict != c.verdict || s.balance("chargebacks") != c.booked || s.balance("provider") != 1999-c.booked {
+				t.Errorf("%d, told of %d: %s (%s), booked %d, provider %d", i, c.total, v.Verdict, v.Why, s.balance("chargebacks"), s.balance("provider"))
+			}
 		}
 	})
 }

@@ -62,7 +62,7 @@ func (b *Book) askRefund(ctx context.Context, tx *sql.Tx, r Refund, p Payment) e
 
 // applyRefund brings a refund of a locked payment to what the provider says, and adds one that
 // was made at the provider's side.
-func (b *Book) applyRefund(ctx context.Context, tx *sql.Tx, p Payment, r psp.Refund, v *Verdict) error {
+func (b *Book) applyRefund(ctx context.Context, tx *sql.Tx, p *Payment, r psp.Refund, v *Verdict) error {
 	id := r.Reference
 	if id == "" {
 		id = "there_" + r.ID
@@ -80,6 +80,10 @@ func (b *Book) applyRefund(ctx context.Context, tx *sql.Tx, p Payment, r psp.Ref
 	case known && ours.Status == Succeeded, known && r.Status == ours.Status, !known && r.Status != Succeeded:
 		return nil
 	case known && r.Status == Pending:
+		return nil
+	case r.Status == Succeeded && r.Amount.Currency == p.Amount.Currency && r.Amount.Minor > p.Amount.Minor-p.ChargedBack-p.Refunded:
+		v.Verdict, v.Class = Break, reconcile.AmountDiffers
+		v.Why = fmt.Sprintf("refund %s of %s: of %s %d were given back and %d charged back before", r.ID, r.Amount, p.Amount, p.Refunded, p.ChargedBack)
 		return nil
 	case known:
 		var provider any
@@ -101,7 +105,8 @@ func (b *Book) applyRefund(ctx context.Context, tx *sql.Tx, p Payment, r psp.Ref
 	if r.Status != Succeeded {
 		return nil
 	}
-	return b.move(ctx, tx, p, move{"refund:" + r.ID, "refunds", "provider", r.Amount.Minor})
+	p.Refunded += r.Amount.Minor
+	return b.move(ctx, tx, *p, move{"refund:" + r.ID, "refunds", "provider", r.Amount.Minor})
 }
 
 // failRefund ends a refund that the provider refused for good.

@@ -97,7 +97,7 @@ func (o Ours) Heal(ctx context.Context, f *reconcile.Finding) error {
 		case err != nil:
 			return err
 		case v.Verdict == Break, v.Verdict == Unmatched:
-			return fmt.Errorf("%w: %s: %s", ErrBreak, v.Class, v.Why)
+			return fmt.Errorf("%w: %w: %s: %s", reconcile.ErrHold, ErrBreak, v.Class, v.Why)
 		}
 		return f.CommitTx(ctx, o.Book.tx(tx))
 	})
@@ -128,7 +128,7 @@ func (o Ours) heal(ctx context.Context, tx *sql.Tx, f *reconcile.Finding, found 
 func (p Payment) record() reconcile.Record {
 	r := reconcile.Record{Reference: p.ID, ProviderID: p.ChargeID, State: reconcile.State(p.Status), Amount: p.Amount, At: p.CreatedAt}
 	if p.Taken() {
-		r.Refunded, r.Charges = p.Refunded, 1
+		r.Refunded, r.ChargedBack, r.Charges = p.Refunded, p.ChargedBack, 1
 	}
 	if p.Status == Succeeded && p.Refunded > 0 {
 		r.State = reconcile.Refunded
@@ -198,10 +198,11 @@ func recordOf(charges []psp.Charge) (reconcile.Record, error) {
 		if each.Status == psp.Succeeded {
 			r.Charges++
 			r.Refunded += each.Refunded
+			r.ChargedBack += each.ChargedBack
 		}
 	}
 	switch {
-	case c.ChargedBack > 0:
+	case c.Status == psp.Succeeded && r.ChargedBack > 0:
 		r.State = reconcile.ChargedBack
 	case c.Status == psp.Succeeded && r.Refunded > 0:
 		r.State = reconcile.Refunded

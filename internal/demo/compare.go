@@ -175,7 +175,7 @@ func agree(p payments.Payment, there, taken []psp.Charge) bool {
 	}
 	c := taken[0]
 	return c.ID == p.ChargeID && c.Amount == p.Amount && c.Refunded == p.Refunded && p.Refunding == 0 &&
-		(c.ChargedBack > 0) == (p.Status == payments.ChargedBack)
+		c.ChargedBack == p.ChargedBack
 }
 
 // differ is the class that a difference must have for which nobody can do anything but a person.

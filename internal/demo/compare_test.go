@@ -94,6 +94,7 @@ func TestOnlyAnOpenBreakOfTheRightClassExcusesADifference(t *testing.T) {
 		"twice, and listed":    {paid, append(right, right...), person(reconcile.ChargedTwice), 0, 1},
 		"paid by another":      {paid, []psp.Charge{{ID: "b", Status: psp.Succeeded, Amount: eur(500)}}, nil, 0, 0},
 		"refunded there only":  {paid, []psp.Charge{{ID: "a", Status: psp.Succeeded, Amount: eur(500), Refunded: 1}}, nil, 0, 0},
+		"taken back in part":   {payments.Payment{ID: "p", Amount: eur(500), Status: payments.ChargedBack, ChargeID: "a"}, []psp.Charge{{ID: "a", Status: psp.Succeeded, Amount: eur(500), ChargedBack: 200}}, nil, 0, 0},
 		"failed, and refused":  {payments.Payment{ID: "p", Status: payments.Failed}, []psp.Charge{{ID: "a", Status: psp.Failed}}, nil, 1, 0},
 		"failed, nobody asked": {payments.Payment{ID: "p", Status: payments.Failed}, nil, nil, 0, 0},
 		"pending, none there":  {ours, nil, person(reconcile.MissingThere), 0, 0},

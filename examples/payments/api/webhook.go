@@ -52,7 +52,7 @@ var texts = map[string]string{
 	payments.Pending:     "We do not know yet whether it went through. You need not pay again: this page will tell.",
 	payments.Succeeded:   "It went through. Thank you.",
 	payments.Failed:      "It did not go through. Nothing was charged.",
-	payments.ChargedBack: "It was taken back by your bank.",
+	payments.ChargedBack: "It was taken back by your bank, or a part of it.",
 }
 
 // returned is the page to which the provider sends payers back. It believes the provider, who

@@ -116,7 +116,7 @@ func (s *Server) follow(c Charge, scenario Scenario) {
 			s.announce("charge.succeeded", c, nil, scenario)
 		}
 		if scenario.Name == ChargedBack {
-			s.later(scenario.After, func() error { return s.takeBack(c.ID) })
+			s.later(scenario.After, func() error { return s.takeBack(c.ID, money.Amount{}) })
 		}
 	}
 }
@@ -147,27 +147,36 @@ func (s *Server) capture(id string, scenario Scenario) error {
 	return nil
 }
 
-// takeBack is the payer's bank: it takes what is left of a charge.
-func (s *Server) takeBack(id string) error {
+// takeBack is the payer's bank: it takes a part of a charge, or what is left of it if part is
+// zero. A bank that takes a part does not ask what was given back before.
+func (s *Server) takeBack(id string, part money.Amount) error {
 	none := false
 	err := s.ledger.enter(func(a *account) ([]entry, error) {
 		c, left := a.left(id)
 		if c == nil {
 			return nil, &refusal{http.StatusNotFound, "no_such_charge", id}
 		}
-		if none = left == 0; none {
+		back := part
+		if back == (money.Amount{}) {
+			back = money.Amount{Minor: max(left, 0), Currency: c.Amount.Currency}
+		}
+		switch {
+		case back.Currency != c.Amount.Currency || back.Minor > c.Amount.Minor-c.ChargedBack || c.Status != Succeeded:
+			return nil, &refusal{http.StatusUnprocessableEntity, "over_chargeback", fmt.Sprintf("%s of charge %s of %s, %s", back, c.ID, c.Amount, c.Status)}
+		case back.Minor == 0:
+			none = true
 			return nil, nil
 		}
 		return []entry{{
-			What: entryChargeback, ID: "cb_" + id, Charge: id, Reference: c.Reference,
-			Amount: money.Amount{Minor: left, Currency: c.Amount.Currency}, At: clock.Now().Time().UTC(),
+			What: entryChargeback, ID: fmt.Sprintf("cb_%s_%d", id, c.ChargedBack+back.Minor), Charge: id, Reference: c.Reference,
+			Amount: back, At: clock.Now().Time().UTC(),
 		}}, nil
 	})
 	if err != nil || none {
 		return err
 	}
 	c := s.ledger.charge(id)
-	s.announce("charge.charged_back", c, nil, s.scenario(c.Reference))
+	s.announce(chargedBack, c, nil, s.scenario(c.Reference))
 	return nil
 }
 
@@ -188,7 +197,7 @@ func (s *Server) resume() {
 		case c.Status == Pending:
 			s.later(scenario.After, func() error { return s.capture(c.ID, scenario) })
 		case scenario.Name == ChargedBack:
-			s.later(scenario.After, func() error { return s.takeBack(c.ID) })
+			s.later(scenario.After, func() error { return s.takeBack(c.ID, money.Amount{}) })
 		}
 	}
 }

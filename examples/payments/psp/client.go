@@ -63,8 +63,8 @@ func (c *Client) move(ctx context.Context, path, key string, order, into any) er
 		return fmt.Errorf("%w: encode: %w", ErrRefused, err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+	if err != nil { // an address that is none says nothing of the order
+		return fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
 	req.Header.Set("Idempotency-Key", key)
 	req.Header.Set("Content-Type", "application/json")

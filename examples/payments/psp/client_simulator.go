@@ -31,6 +31,11 @@ func (c *Client) Chargeback(ctx context.Context, charge string) error {
 	return c.tell(ctx, http.MethodPost, "/simulator/chargebacks", map[string]string{"charge": charge}, http.StatusNoContent, nil)
 }
 
+// ChargebackPart takes back a part of a charge, whatever of it was refunded: banks do not ask.
+func (c *Client) ChargebackPart(ctx context.Context, charge string, part money.Amount) error {
+	return c.tell(ctx, http.MethodPost, "/simulator/chargebacks", atProvider{charge, part}, http.StatusNoContent, nil)
+}
+
 // Release lets answers go out that Config.HoldAnswers holds back.
 func (c *Client) Release(ctx context.Context) error {
 	return c.tell(ctx, http.MethodPost, "/simulator/release", nil, http.StatusNoContent, nil)

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// What callers of the provider branch on. Only declined, refused, busy and not sent say that
-// nothing was done.
+// What callers of the provider branch on. Only declined, refused, busy, turned away and not sent
+// say that nothing was done, and only declined and refused that nothing will be.
 var (
 	// ErrDeclined: refused for good. Nothing was done, and nothing will be.
 	ErrDeclined = errors.New("declined by the provider")
-	// ErrRefused: the request itself is wrong, or asks for more than there is. Nothing was
-	// done; sending it again gives the same answer.
+	// ErrRefused: this very order is wrong, or asks for more than there is, as the provider has
+	// said by a code that we know. Nothing was done; sending it again gives the same answer.
 	ErrRefused = errors.New("refused by the provider")
 	// ErrConflict: what was asked for does not fit what the provider has: a key was used for
 	// another request, or a list has changed while it was read. It says nothing of what was
@@ -26,6 +26,10 @@ var (
 	ErrConflict = errors.New("conflict at the provider")
 	// ErrBusy: refused for now. Nothing was done; ask again after RetryAfter.
 	ErrBusy = errors.New("the provider is busy")
+	// ErrTurnedAway: the request was not taken at all: a wrong API key, address or form, or
+	// something in between that answered instead. It says nothing of the order. Nothing was done;
+	// once somebody has mended it, ask again, after RetryAfter.
+	ErrTurnedAway = errors.New("turned away by the provider")
 	// ErrNotSent: no connection was made, so nothing was sent.
 	ErrNotSent = errors.New("not sent to the provider")
 	// ErrUnanswered: no answer, or one that does not say what happened. It may have been done
@@ -35,22 +39,37 @@ var (
 	ErrGarbage = errors.New("garbage from the provider")
 )
 
-// busyError is ErrBusy with the time that the provider asked for.
-type busyError struct {
+// turnedAwayFor is how long to wait when the provider does not say: people must mend it first.
+const turnedAwayFor = 5 * time.Minute
+
+// refusals are the codes of ErrRefused.
+var refusals = map[string]bool{"charge": true, "refund": true, "over_refund": true, "no_such_charge": true}
+
+// laterError is ErrBusy or ErrTurnedAway, with the time to wait.
+type laterError struct {
+	class error
 	said  string
 	after time.Duration
 }
 
-func (e *busyError) Error() string        { return ErrBusy.Error() + ": " + e.said }
-func (e *busyError) Is(target error) bool { return target == ErrBusy }
+func (e *laterError) Error() string { return e.class.Error() + ": " + e.said }
+func (e *laterError) Unwrap() error { return e.class }
 
-// RetryAfter is how long the provider asked to wait, if it did.
+// RetryAfter is how long to wait before it is asked again; 0 if that is not known.
 func RetryAfter(err error) time.Duration {
-	var busy *busyError
-	if errors.As(err, &busy) {
-		return busy.after
+	var later *laterError
+	if errors.As(err, &later) {
+		return later.after
 	}
 	return 0
+}
+
+// later is what the header Retry-After says, if that makes sense.
+func later(res *http.Response, class error, said string, usual time.Duration) error {
+	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds >= 0 && seconds <= 3600 {
+		usual = time.Duration(seconds) * time.Second
+	}
+	return &laterError{class: class, said: said, after: usual}
 }
 
 // failure classes an error of the transport.
@@ -62,7 +81,7 @@ func failure(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnanswered, err)
 }
 
-// refused classes an answer that is no success.
+// refused classes an answer that is no success. Only a word on this very order is final.
 func refused(res *http.Response) error {
 	var p problem
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxBody)).Decode(&p); err != nil {
@@ -71,17 +90,15 @@ func refused(res *http.Response) error {
 	said := fmt.Sprintf("%d %.100s: %.1000s", res.StatusCode, p.Code, p.Message)
 	switch {
 	case res.StatusCode == http.StatusTooManyRequests:
-		seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
-		if err != nil || seconds < 0 || seconds > 3600 {
-			seconds = 1
-		}
-		return &busyError{said: said, after: time.Duration(seconds) * time.Second}
+		return later(res, ErrBusy, said, time.Second)
 	case res.StatusCode == http.StatusPaymentRequired:
 		return fmt.Errorf("%w: %s", ErrDeclined, said)
 	case res.StatusCode == http.StatusConflict:
 		return fmt.Errorf("%w: %s", ErrConflict, said)
-	case res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusRequestTimeout:
+	case res.StatusCode == http.StatusUnprocessableEntity && refusals[p.Code]:
 		return fmt.Errorf("%w: %s", ErrRefused, said)
+	case res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusRequestTimeout:
+		return later(res, ErrTurnedAway, said, turnedAwayFor)
 	}
 	return fmt.Errorf("%w: %s", ErrUnanswered, said)
 }
@@ -99,8 +116,9 @@ func (c Charge) check() error {
 	if err := checkOrder(c.Reference, c.Amount); err != nil {
 		return fmt.Errorf("%w: charge %.80q: %w", ErrGarbage, c.ID, err)
 	}
-	if c.Refunded < 0 || c.ChargedBack < 0 || c.Refunded > c.Amount.Minor || c.ChargedBack > c.Amount.Minor-c.Refunded {
-		return fmt.Errorf("%w: charge %.80q of %s: refunded %d, charged back %d", ErrGarbage, c.ID, c.Amount, c.Refunded, c.ChargedBack)
+	// More than was taken can be, if a bank takes back what was refunded: that is for a person.
+	if c.Refunded < 0 || c.ChargedBack < 0 || c.Status != Succeeded && (c.Refunded > 0 || c.ChargedBack > 0) {
+		return fmt.Errorf("%w: charge %.80q of %s is %s: refunded %d, charged back %d", ErrGarbage, c.ID, c.Amount, c.Status, c.Refunded, c.ChargedBack)
 	}
 	for _, r := range c.Refunds {
 		if err := r.check(c.ID); err != nil {

@@ -3,6 +3,7 @@ package psp
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pacht-queue/pacht/examples/payments/strict"
@@ -63,8 +64,13 @@ type outgoing struct {
 	Refund  *Refund   `json:"refund,omitempty"`
 }
 
+const chargedBack = "charge.charged_back"
+
 func (s *Server) event(kind string, c Charge, refund *Refund) outgoing {
 	id := "evt_" + c.ID + "_" + kind
+	if kind == chargedBack { // it may happen to a charge several times
+		id += "_" + strconv.FormatInt(c.ChargedBack, 10)
+	}
 	if refund != nil {
 		id = "evt_" + refund.ID + "_" + kind
 	}

@@ -37,7 +37,7 @@ func (s *Server) giveBack(key string, o RefundOrder) (any, error) {
 		c, left := a.left(o.Charge)
 		switch {
 		case c == nil:
-			return nil, &refusal{http.StatusNotFound, "no_such_charge", fmt.Sprintf("there is no charge %.40q", o.Charge)}
+			return nil, &refusal{http.StatusUnprocessableEntity, "no_such_charge", fmt.Sprintf("there is no charge %.40q", o.Charge)}
 		case c.Amount.Currency != o.Amount.Currency || o.Amount.Minor > left:
 			return nil, &refusal{http.StatusUnprocessableEntity, "over_refund",
 				fmt.Sprintf("refund of %s: of %s of charge %s %d minor units are left", o.Amount, c.Amount, c.ID, left)}

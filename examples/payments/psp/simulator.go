@@ -71,11 +71,19 @@ func (s *Server) dashboardRefund(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) chargeback(w http.ResponseWriter, r *http.Request) {
 	var o struct {
-		Charge string `json:"charge"`
+		Charge string       `json:"charge"`
+		Amount money.Amount `json:"amount,omitzero"` // missing: what is left
 	}
-	if decode(w, r, &o) {
-		done(w, s.takeBack(o.Charge))
+	if !decode(w, r, &o) {
+		return
 	}
+	if o.Amount != (money.Amount{}) {
+		if err := checkOrder("at the payer's bank", o.Amount); err != nil {
+			refuse(w, http.StatusUnprocessableEntity, "chargeback", err.Error())
+			return
+		}
+	}
+	done(w, s.takeBack(o.Charge, o.Amount))
 }
 
 func (s *Server) release(w http.ResponseWriter, _ *http.Request) {

@@ -3,6 +3,7 @@ UPDATE pacht.payments
 SET status = $3,
     charge_id = $4,
     why = $5,
+    back_minor = $6,
     rev = rev + 1,
     settled_at = CASE WHEN $3 = 'pending' THEN NULL ELSE coalesce(settled_at, statement_timestamp()) END
 WHERE payment_id = $1
