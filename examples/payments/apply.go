@@ -30,11 +30,14 @@ type Verdict struct {
 // Apply brings a payment to what the provider says of it: the one transition that the handler,
 // webhooks, the return page, the reconciler and operators use. It may be called any number of
 // times, by any number of callers at once: only the call that made the transition writes
-// entries and enqueues jobs, and in the same transaction as the transition.
+// entries and enqueues jobs, and in the same transaction as the transition. News that do not fit
+// get a break, by a job.
 func (b *Book) Apply(ctx context.Context, n News) (v Verdict, err error) {
 	err = b.inTx(ctx, func(tx *sql.Tx) error {
-		v, err = b.apply(ctx, tx, n)
-		return err
+		if v, err = b.apply(ctx, tx, n); err != nil {
+			return err
+		}
+		return b.reportMisfit(ctx, tx, n, v)
 	})
 	if err != nil {
 		return Verdict{}, fmt.Errorf("apply news of payment %s: %w", n.Charge.Reference, err)

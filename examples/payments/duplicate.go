@@ -3,7 +3,6 @@ package payments
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -30,13 +29,12 @@ func (h *Handlers) reportDuplicates(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		_, err = h.breaks.Decide(ctx, pacht.Decision{
-			Reference: d.PaymentID, Class: LikelyDuplicate, Status: pacht.BreakPerson,
+		err = h.open(ctx, pacht.Decision{
+			Reference: d.PaymentID, Class: LikelyDuplicate,
 			AmountMinor: d.Amount.Minor, Currency: string(d.Amount.Currency), Ours: raw, By: "payments",
 			Reason: fmt.Sprintf("the payer of %.100s paid %s within %s: pressed twice, or bought twice?", d.Earlier, d.Amount, DuplicateWithin),
-		})
-		var there *pacht.BreakError
-		if err != nil && !errors.As(err, &there) { // one that is there already is with a person, or was
+		}, false) // one that is there already is with a person, or was
+		if err != nil {
 			return err
 		}
 	}

@@ -151,5 +151,5 @@ func (h *Handlers) Receipt(ctx context.Context, job *pacht.Job[Receipt]) error {
 
 // All lists the handlers, for a worker.
 func (h *Handlers) All() []worker.Handler {
-	return []worker.Handler{worker.Handle(h.Charge), worker.Handle(h.Refund), worker.Handle(h.Receipt), worker.Handle(h.Parked)}
+	return []worker.Handler{worker.Handle(h.Charge), worker.Handle(h.Refund), worker.Handle(h.Receipt), worker.Handle(h.Parked), worker.Handle(h.Misfit)}
 }

@@ -59,3 +59,16 @@ func (Parked) Kind() string { return "parked_event" }
 func (Parked) EnqueueOptions() []pacht.Option {
 	return []pacht.Option{pacht.MaxAttempts(6)}
 }
+
+// Misfit is the job that opens a break for a person: news of a payment that do not fit it.
+type Misfit struct {
+	Reference   string          `json:"reference"`
+	Class       string          `json:"class"`
+	Reason      string          `json:"reason"`
+	AmountMinor int64           `json:"amount_minor"`
+	Currency    string          `json:"currency"`
+	Theirs      json.RawMessage `json:"theirs"` // what the provider told
+}
+
+// Kind implements pacht.Args.
+func (Misfit) Kind() string { return "misfit" }

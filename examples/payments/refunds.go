@@ -101,7 +101,9 @@ func (b *Book) applyRefund(ctx context.Context, tx *sql.Tx, p *Payment, r psp.Re
 			return err
 		}
 	}
-	v.Verdict = Applied
+	if v.Verdict != Break { // of another of its refunds
+		v.Verdict = Applied
+	}
 	if r.Status != Succeeded {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (b *Book) receive(ctx context.Context, tx *sql.Tx, event psp.Event, body []
 	return got, b.judge(ctx, tx, event, got, hash)
 }
 
-// happened applies what an event tells.
+// happened applies what an event tells. What does not fit gets a break.
 func (b *Book) happened(ctx context.Context, tx *sql.Tx, event psp.Event) (Verdict, error) {
 	n := News{Charge: event.Charge, By: "webhook " + event.ID}
 	if n.Charge.Status == psp.Failed {
@@ -91,7 +91,11 @@ func (b *Book) happened(ctx context.Context, tx *sql.Tx, event psp.Event) (Verdi
 	if event.Refund != nil {
 		n.Charge.Refunds = append(n.Charge.Refunds[:len(n.Charge.Refunds):len(n.Charge.Refunds)], *event.Refund)
 	}
-	return b.apply(ctx, tx, n)
+	v, err := b.apply(ctx, tx, n)
+	if err != nil {
+		return v, err
+	}
+	return v, b.reportMisfit(ctx, tx, n, v)
 }
 
 func (b *Book) judge(ctx context.Context, tx *sql.Tx, event psp.Event, got Received, hash string) error {
@@ -154,14 +158,9 @@ func (h *Handlers) unmatched(ctx context.Context, event psp.Event) error {
 	if !errors.Is(err, pacht.ErrNotFound) {
 		return err
 	}
-	_, err = h.breaks.Decide(ctx, pacht.Decision{
-		Reference: event.Charge.Reference, Class: string(reconcile.MissingHere), Status: pacht.BreakPerson,
+	return h.open(ctx, pacht.Decision{
+		Reference: event.Charge.Reference, Class: string(reconcile.MissingHere),
 		AmountMinor: event.Charge.Amount.Minor, Currency: string(event.Charge.Amount.Currency),
 		By: "webhook", Reason: "event " + event.ID + " is of no payment of ours, after several tries",
-	})
-	var there *pacht.BreakError
-	if errors.As(err, &there) {
-		return nil
-	}
-	return err
+	}, false)
 }

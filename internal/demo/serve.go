@@ -66,7 +66,7 @@ func ServeWorker(ctx context.Context, in io.Reader, out, errs io.Writer) (err er
 		Queues: map[string]int{queue: slots},
 		Handlers: []worker.Handler{
 			worker.HandleWith(retry, h.Charge), worker.HandleWith(retry, h.Refund), worker.HandleWith(retry, h.Receipt),
-			worker.HandleWith(retry, h.Parked), worker.Handle(r.Handle),
+			worker.HandleWith(retry, h.Parked), worker.HandleWith(retry, h.Misfit), worker.Handle(r.Handle),
 		},
 		Poll:   50 * time.Millisecond,
 		Grace:  2 * time.Second,
