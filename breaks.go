@@ -179,8 +179,9 @@ type BreakCount struct {
 	Status      BreakStatus `json:"status"`
 	Currency    string      `json:"currency,omitempty"`
 	Breaks      int64       `json:"breaks"`
-	AmountMinor int64       `json:"amount_minor"` // the largest int64 if it is more than that
-	Oldest      time.Time   `json:"oldest"`       // first seen
+	AmountMinor int64       `json:"amount_minor"`            // the largest int64 if it is more than that
+	Capped      bool        `json:"amount_capped,omitempty"` // it is no sum: the sum is that much or more
+	Oldest      time.Time   `json:"oldest"`                  // first seen
 }
 
 // BreakLog keeps differences between our records and the provider's.

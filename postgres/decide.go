@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -148,7 +149,7 @@ func (s *Store) Decisions(ctx context.Context, reference string) ([]pacht.Decisi
 func (s *Store) BreakCounts(ctx context.Context, healedSince time.Time) ([]pacht.BreakCount, error) {
 	return list(ctx, s, "break counts", s.sql.BreakCounts, []any{microseconds(healedSince)}, func(c *pacht.BreakCount, scan scanner) error {
 		err := scan(&c.Class, &c.Status, &c.Currency, &c.Breaks, &c.AmountMinor, &c.Oldest)
-		c.Oldest = c.Oldest.UTC()
+		c.Oldest, c.Capped = c.Oldest.UTC(), c.AmountMinor == math.MaxInt64
 		return err
 	})
 }

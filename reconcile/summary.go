@@ -3,11 +3,15 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/money"
 )
 
 // Summary is how things stand: the open breaks by class, status and currency, how old the oldest of
@@ -18,6 +22,8 @@ type Summary struct {
 	Healed []pacht.BreakCount `json:"healed_today"`
 	// AtRisk is the amount of all open breaks, by currency.
 	AtRisk map[string]int64 `json:"at_risk_minor"`
+	// AtRiskCapped are the currencies of which AtRisk is no sum: it is the largest int64, or more.
+	AtRiskCapped []string `json:"at_risk_capped,omitempty"`
 }
 
 // Summarize reads it.
@@ -44,6 +50,11 @@ func Summarize(ctx context.Context, store interface {
 			s.AtRisk[c.Currency] = plus(s.AtRisk[c.Currency], c.AmountMinor)
 		}
 	}
+	for _, currency := range slices.Sorted(maps.Keys(s.AtRisk)) {
+		if s.AtRisk[currency] == math.MaxInt64 {
+			s.AtRiskCapped = append(s.AtRiskCapped, currency)
+		}
+	}
 	return s, nil
 }
 
@@ -52,20 +63,37 @@ func plus(a, b int64) int64 {
 	if sum := a + b; sum >= 0 {
 		return sum
 	}
-	return 1<<63 - 1
+	return math.MaxInt64
 }
 
-// String is the summary as a table. Amounts are in minor units.
+// AmountText is an amount at risk for people: "19.99 EUR". Of a currency that package money does not
+// know it says that it is in minor units, and the largest int64 may stand for more: ">= ".
+func AmountText(minor int64, currency string) string {
+	a := money.Amount{Minor: minor, Currency: money.Currency(currency)}
+	var text string
+	switch {
+	case currency == "" && minor == 0:
+		return "-"
+	case currency == "":
+		text = fmt.Sprintf("%d minor units of no currency", minor)
+	case a.Validate() != nil:
+		text = fmt.Sprintf("%d minor units of %s", minor, currency)
+	default:
+		text = a.String()
+	}
+	if minor == math.MaxInt64 {
+		return ">= " + text
+	}
+	return text
+}
+
+// String is the summary as a table.
 func (s Summary) String() string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "CLASS\tSTATUS\tBREAKS\tAMOUNT\tOLDEST")
 	for _, c := range append(append([]pacht.BreakCount{}, s.Open...), s.Healed...) {
-		amount := "-"
-		if c.Currency != "" {
-			amount = fmt.Sprintf("%d %s", c.AmountMinor, c.Currency)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", c.Class, c.Status, c.Breaks, amount, s.At.Sub(c.Oldest).Round(time.Second))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", c.Class, c.Status, c.Breaks, AmountText(c.AmountMinor, c.Currency), s.At.Sub(c.Oldest).Round(time.Second))
 	}
 	if len(s.Open)+len(s.Healed) == 0 {
 		fmt.Fprintln(t, "no breaks\t\t\t\t")

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -174,6 +175,7 @@ func (s *Store) BreakCounts(ctx context.Context, healedSince time.Time) (all []p
 			return err
 		}
 		c.AmountMinor, c.Oldest = whole(billions, rest), at(oldest)
+		c.Capped = c.AmountMinor == math.MaxInt64
 		all = append(all, c)
 		return nil
 	})

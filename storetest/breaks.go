@@ -328,6 +328,7 @@ func breakSums(c *kase) {
 		c.must(err)
 		for _, n := range counts {
 			text += fmt.Sprintf("%s %q %d %d, ", n.Status, n.Currency, n.Breaks, n.AmountMinor)
+			c.same("capped "+n.Currency, n.Capped, n.AmountMinor == math.MaxInt64)
 			if n.Status == pacht.BreakWaiting {
 				c.near("oldest", n.Oldest, c.now().Add(-time.Hour-10*time.Second))
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,8 +34,8 @@ func breaksListCommand(g *globals) *cobra.Command {
 		Long: `List breaks, by reference and class: open ones, unless --status or --all says otherwise.
 
 JSON: an array of {reference, class, rev, status, job, amount_minor, currency, ours, theirs, checks,
-first_seen, last_seen, next_at}. Amounts are in minor units of the currency. Ids are strings; keys
-without a value are left out.`,
+first_seen, last_seen, next_at}. amount_minor is in minor units of the currency: 1999 is 19.99 EUR.
+Ids are strings; keys without a value are left out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.Status = pacht.BreakStatus(strings.ToLower(status))
@@ -70,6 +71,11 @@ without a value are left out.`,
 			if err != nil {
 				return err
 			}
+			if len(rows) == 0 && f.Class != "" {
+				if err := sayUnknownClass(cmd, db, f.Class); err != nil {
+					return err
+				}
+			}
 			if g.json {
 				return printJSON(cmd, list(rows))
 			}
@@ -101,7 +107,7 @@ without a value are left out.`,
 
 func printBreaks(cmd *cobra.Command, rows []pacht.Break, f pacht.BreakFilter, now time.Time) error {
 	if len(rows) == 0 {
-		printf(cmd, "no breaks\n")
+		printf(cmd, "no breaks%s\n", clean(selected(f)))
 		return nil
 	}
 	t := newTable(cmd, "REFERENCE", "CLASS", "STATUS", "AT RISK", "JOB", "FIRST SEEN", "CHECKS", "NEXT")
@@ -113,7 +119,7 @@ func printBreaks(cmd *cobra.Command, rows []pacht.Break, f pacht.BreakFilter, no
 		if b.Status == pacht.BreakWaiting {
 			next = "asked again " + ago(b.NextAt, now)
 		}
-		t.row(b.Reference, b.Class, b.Status, amount(b.AmountMinor, b.Currency), job, ago(b.FirstSeen, now), b.Checks, next)
+		t.row(b.Reference, b.Class, b.Status, reconcile.AmountText(b.AmountMinor, b.Currency), job, ago(b.FirstSeen, now), b.Checks, next)
 	}
 	if err := t.end(); err != nil {
 		return err
@@ -124,12 +130,46 @@ func printBreaks(cmd *cobra.Command, rows []pacht.Break, f pacht.BreakFilter, no
 	return nil
 }
 
-// amount is in minor units: where the decimal point stands is not for the queue to say.
-func amount(minor int64, currency string) string {
-	if currency == "" {
+// selected says which filters nothing has passed.
+func selected(f pacht.BreakFilter) string {
+	var by []string
+	switch {
+	case f.Status != "":
+		by = append(by, "status "+string(f.Status))
+	case !f.Ended:
+		by = append(by, "open")
+	}
+	if f.Class != "" {
+		by = append(by, "class "+strconv.Quote(f.Class))
+	}
+	if f.Due {
+		by = append(by, "due")
+	}
+	if f.After != (pacht.BreakCursor{}) {
+		by = append(by, "after "+strconv.Quote(f.After.Reference+" "+f.After.Class))
+	}
+	if len(by) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d %s", minor, currency)
+	return " (" + strings.Join(by, ", ") + ")"
+}
+
+// sayUnknownClass warns of a class that is not the reconciler's and that no break has ever had. It
+// is no error: a system may open breaks of its own, and has opened none yet.
+func sayUnknownClass(cmd *cobra.Command, db pacht.BreakLog, class string) error {
+	if slices.Contains(reconcile.Classes, reconcile.Class(class)) {
+		return nil
+	}
+	ever, err := db.Breaks(cmd.Context(), pacht.BreakFilter{Class: class, Ended: true, Limit: 1})
+	if err != nil || len(ever) > 0 {
+		return err
+	}
+	var classes []string
+	for _, c := range reconcile.Classes {
+		classes = append(classes, string(c))
+	}
+	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "no break has ever had the class %s; the reconciler's are %s\n", class, strings.Join(classes, ", "))
+	return err
 }
 
 func breaksSummaryCommand(g *globals) *cobra.Command {
@@ -137,10 +177,12 @@ func breaksSummaryCommand(g *globals) *cobra.Command {
 		Use:   "summary",
 		Short: "Sum up open breaks by class, status and currency, and what was healed today",
 		Long: `Sum up the open breaks by class, status and currency, with the age of the oldest of each, and
-what was healed today (UTC, by the database's clock). Amounts are in minor units.
+what was healed today (UTC, by the database's clock). An amount after ">=" was too large to sum up.
 
-JSON: {at, open: [{class, status, currency, breaks, amount_minor, oldest}],
-  healed_today: [the same], at_risk_minor: {CURRENCY: AMOUNT}}.`,
+JSON: {at, open: [{class, status, currency, breaks, amount_minor, amount_capped, oldest}],
+  healed_today: [the same], at_risk_minor: {CURRENCY: AMOUNT}, at_risk_capped: [CURRENCY]}.
+Amounts are in minor units: 1999 is 19.99 EUR. One that is capped is the largest integer of 64 bits,
+and the sum is that much or more; both keys are left out if none is.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			db, err := g.open(cmd.Context())

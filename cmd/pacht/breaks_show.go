@@ -29,7 +29,7 @@ was seen on both sides, what was done about it, by whom, and why.
 JSON: {reference, breaks: [what "breaks list" gives],
   decisions: [{at, reference, class, rev, status, job, amount_minor, currency, ours, theirs, by,
     reason, wait_ns}]}.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("REFERENCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := pacht.BreakFilter{Reference: args[0], Ended: true, Limit: 1000}
 			if err := checkReference(f); err != nil {
@@ -123,7 +123,7 @@ sides; anything else opens it again. It is fenced: with --rev it applies only if
 it was then, else to what was just read.
 
 JSON: {reference, class, status, rev}.`,
-		Args: cobra.ExactArgs(2),
+		Args: exactly("REFERENCE", "CLASS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkReference(pacht.BreakFilter{Reference: args[0]}); err != nil {
 				return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func aBreak(reference string, rev int64, status pacht.BreakStatus) pacht.Decisio
 func TestBreaksAreListedShownSummedUpAndClosed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *shell) {
-		if out := s.ok("breaks", "list"); out != "no breaks\n" {
+		if out := s.ok("breaks", "list"); out != "no breaks (open)\n" {
 			t.Errorf("of an empty database: %s", out)
 		}
 		db := s.store()
@@ -43,7 +44,7 @@ func TestBreaksAreListedShownSummedUpAndClosed(t *testing.T) {
 			}
 		}
 		list := s.ok("breaks", "list", "--limit", "1")
-		says(list, "p 1", "amount_differs", "person", "250 EUR", "12", `--after "p 1 amount_differs"`)
+		says(list, "p 1", "amount_differs", "person", "2.50 EUR", "12", `--after "p 1 amount_differs"`)
 		if next := s.ok("breaks", "list", "--after", "p 1 amount_differs"); strings.Contains(next, "p 1") || !strings.Contains(next, "p3") || strings.Contains(next, "p2") {
 			t.Errorf("the next page:\n%s", next)
 		}
@@ -53,7 +54,7 @@ func TestBreaksAreListedShownSummedUpAndClosed(t *testing.T) {
 		if strings.Contains(show, "\x1b") {
 			t.Error("what a terminal would obey is printed")
 		}
-		says(s.ok("breaks", "summary"), "CLASS", "amount_differs", "person", "waiting", "healed", "250 EUR")
+		says(s.ok("breaks", "summary"), "CLASS", "amount_differs", "person", "waiting", "healed", "2.50 EUR")
 		var sum reconcile.Summary
 		s.document(&sum, exitOK, "breaks", "summary", "--json")
 		if sum.AtRisk["EUR"] != 500 || len(sum.Open) != 2 || len(sum.Healed) != 1 {
@@ -86,5 +87,70 @@ func TestBreaksAreListedShownSummedUpAndClosed(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// Amounts are for people in text and integers in JSON, and what is no sum is not shown as one.
+func TestAmountsAtRiskAreDecimalsAndACappedSumIsMarked(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *shell) {
+		db := s.store()
+		for reference, amount := range map[string]struct {
+			minor    int64
+			currency string
+		}{
+			"e": {100, "EUR"}, "j": {100, "JPY"}, "k": {100, "KWD"}, "q": {100, "QQQ"}, "n": {7, ""},
+			"u1": {math.MaxInt64 - 1, "USD"}, "u2": {math.MaxInt64 - 1, "USD"},
+		} {
+			d := aBreak(reference, 0, pacht.BreakPerson)
+			d.AmountMinor, d.Currency = amount.minor, amount.currency
+			if _, err := db.Decide(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for what, words := range map[string][]string{
+			"list":    {" 1.00 EUR", " 100 JPY", " 0.100 KWD", "100 minor units of QQQ", "7 minor units of no currency", "92233720368547758.06 USD"},
+			"summary": {" 1.00 EUR", "0.100 KWD", "100 minor units of QQQ", ">= 92233720368547758.07 USD"},
+		} {
+			out := s.ok("breaks", what)
+			for _, w := range words {
+				if !strings.Contains(out, w) {
+					t.Errorf("breaks %s does not say %q:\n%s", what, w, out)
+				}
+			}
+		}
+		var sum reconcile.Summary
+		s.document(&sum, exitOK, "breaks", "summary", "--json")
+		if len(sum.AtRiskCapped) != 1 || sum.AtRiskCapped[0] != "USD" || sum.AtRisk["EUR"] != 100 {
+			t.Errorf("summary %+v", sum)
+		}
+		for _, c := range sum.Open {
+			if c.Capped != (c.Currency == "USD") {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
+}
+
+// Nothing that matched is not nothing at all: the filters are named, and a class that is nowhere.
+func TestAListThatMatchedNothingSaysWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *shell) {
+		for _, c := range []struct {
+			out, err string
+			args     []string
+		}{
+			{"no breaks (open, class \"frob\", due)\n", "no break has ever had the class frob; the reconciler's are paid_there", []string{"--class", "frob", "--due"}},
+			{"[]\n", "no break has ever had the class frob", []string{"--class", "frob", "--json"}},
+			{"no breaks (status person, class \"amount_differs\")\n", "", []string{"--class", "amount_differs", "--status", "person"}},
+			{"no breaks\n", "", []string{"--all"}},
+		} {
+			r := s.run(append([]string{"breaks", "list"}, c.args...)...)
+			if r.code != exitOK || r.out != c.out || !strings.Contains(r.err, c.err) || c.err == "" && r.err != "" {
+				t.Errorf("%q: %d %q %q", c.args, r.code, r.out, r.err)
+			}
+		}
+		s.refused(exitUsage, []string{"pacht breaks close", "REFERENCE CLASS", `got 1: "x"`}, "breaks", "close", "x")
+		s.refused(exitUsage, []string{"pacht jobs show", "ID", "got none"}, "jobs", "show")
 	})
 }

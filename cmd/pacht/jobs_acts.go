@@ -30,7 +30,7 @@ func actCommand(g *globals, use, short, long string, do func(ctx context.Context
 		Use:   use + " ID --by NAME --reason TEXT",
 		Short: short,
 		Long:  long + "\n\nJSON: {id, act, status, token}: the status it has now, and the token that fenced the act, null\nif none did (cancel and retry).",
-		Args:  cobra.ExactArgs(1),
+		Args:  exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := pacht.ParseID(args[0])
 			if err != nil {

@@ -39,7 +39,7 @@ JSON: what "jobs list" gives, and {args, metadata, why,
     next_run_at, error, output}],
   reports: [{job, token, at, owner, outcome, error}],
   audit: [{at, by, act, job, queue, reason}]}`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := pacht.ParseID(args[0])
 			if err != nil {

@@ -79,7 +79,7 @@ func queuesShowCommand(g *globals) *cobra.Command {
 		Long: `Show one queue: its jobs, its settings, and who changed them.
 
 JSON: what "queues list" gives for it, and audit: [{at, by, act, queue, reason}].`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("QUEUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := pacht.ValidName("queue", args[0]); err != nil {
 				return err

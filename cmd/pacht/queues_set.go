@@ -21,7 +21,7 @@ at its enqueue stays. What is not given stays as it is; 0, or "" for --on-crash,
 again.
 
 JSON: {queue, ttl_ns, max_attempts, max_crashes, crash_policy}; what is the default is left out.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("QUEUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changed := cmd.Flags().Changed
 			if !changed("ttl") && !changed("max-attempts") && !changed("max-crashes") && !changed("on-crash") {

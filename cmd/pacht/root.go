@@ -142,6 +142,23 @@ func group(use, short, long string, subs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
+// exactly demands these arguments, and names them if there are others.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		got := "none"
+		if len(args) > 0 {
+			got = strconv.Itoa(len(args)) + ":"
+			for _, arg := range args {
+				got += " " + strconv.Quote(cut(arg, 40))
+			}
+		}
+		return fmt.Errorf("%s wants the arguments %s; got %s", cmd.CommandPath(), strings.Join(names, " "), got)
+	}
+}
+
 // version says what was built: the module's version, else the commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
