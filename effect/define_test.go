@@ -45,6 +45,9 @@ func TestSpecsThatMakeNoSenseAreRefusedByField(t *testing.T) {
 	if _, err := effect.Define(all, "x", effect.Spec[chan int]{}); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "chan int") {
 		t.Errorf("a result that never encodes: %v", err)
 	}
+	if _, err := effect.Define[receipt](nil, "x", effect.Spec[receipt]{}); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "of effect x") {
+		t.Errorf("a set of effects that is not there: %v", err)
+	}
 	if err := define("refund", effect.Spec[receipt]{}); err != nil {
 		t.Error(err)
 	}
@@ -132,5 +135,33 @@ func TestTheUntypedProbeWeighsWhatItIsToldAndRecordsOnlyAnswers(t *testing.T) {
 		w.retry(id)
 		w.run(w.pay)
 		w.is(id, pacht.Completed, pacht.EffectSucceeded, 1, 1)
+	})
+}
+
+// R10: what no attempt of the job can mend is not tried 25 times. Nothing was called, and nothing is
+// written down.
+func TestASpecThatDoesNotFitTheJobEndsItAtOnce(t *testing.T) {
+	onBoth(t, func(w *world) {
+		for _, c := range []struct {
+			says string
+			spec effect.Spec[receipt]
+		}{
+			{"MinLease of effect charge: 2h0m0s is not allowed, want at most the job's TTL, 1h0m0s", effect.Spec[receipt]{MinLease: 2 * time.Hour}},
+			{`Reference of effect charge: "" is not allowed`, effect.Spec[receipt]{Reference: func(pacht.JobInfo) string { return "" }}},
+			{"Reference of effect charge: \"xxx", effect.Spec[receipt]{Reference: func(pacht.JobInfo) string { return strings.Repeat("x", pacht.MaxKeyBytes+1) }}},
+		} {
+			w.define(w.store, c.spec)
+			id := w.enqueue()
+			w.run(w.pay)
+			job, err := w.store.Job(w.Context(), id)
+			w.must(err)
+			ledger, err := w.store.Attempts(w.Context(), id)
+			w.must(err)
+			effects, err := w.store.Effects(w.Context(), id)
+			w.must(err)
+			if last := ledger[len(ledger)-1]; job.Status != pacht.Dead || len(ledger) != 1 || len(effects) != 0 || !strings.Contains(last.Error, c.says) {
+				w.Errorf("%s: %s, %d attempts, effects %v", last.Error, job.Status, len(ledger), effects)
+			}
+		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -119,10 +120,19 @@ func (d *deed) do(ctx context.Context) (json.RawMessage, error) {
 
 // begin demands enough of the lease by a round trip, and then writes the intent.
 func (d *deed) begin(ctx context.Context, again int64) (pacht.EffectBegun, error) {
+	// No attempt of this job can mend these, so none is made: it is dead, and nothing was called.
+	if d.def.minLease > d.job.TTL {
+		return pacht.EffectBegun{}, pacht.Permanent(&pacht.InvalidError{
+			Field: "MinLease of effect " + d.def.name, Value: d.def.minLease.String(), Bound: fmt.Sprintf("at most the job's TTL, %s", d.job.TTL)})
+	}
+	key, reference := d.def.names(d.job)
+	if reference == "" || len(reference) > pacht.MaxKeyBytes {
+		return pacht.EffectBegun{}, pacht.Permanent(&pacht.InvalidError{
+			Field: "Reference of effect " + d.def.name, Value: strconv.Quote(reference[:min(len(reference), 40)]), Bound: fmt.Sprintf("1 to %d bytes", pacht.MaxKeyBytes)})
+	}
 	if err := d.h.Ensure(ctx, d.def.lease(d.job)); err != nil {
 		return pacht.EffectBegun{}, err
 	}
-	key, reference := d.def.names(d.job)
 	return d.all.log.BeginEffect(ctx, d.job.Ref(), pacht.EffectIntent{
 		Name: d.def.name, Key: key, Reference: reference, Request: d.request, Again: again,
 	})

@@ -82,6 +82,9 @@ func Define[R any](all *Effects, name string, s Spec[R]) (*Effect[R], error) {
 	def := &definition{
 		name: name, keyLife: s.KeyLife, consistency: s.Consistency, minLease: s.MinLease, reference: s.Reference,
 	}
+	if all == nil {
+		return nil, &pacht.InvalidError{Field: "effects", Value: "nil", Bound: "what New has made, of effect " + name}
+	}
 	if s.Probe != nil {
 		def.probe = func(ctx context.Context, e pacht.Effect) (Finding, error) {
 			v, err := s.Probe(ctx, e)

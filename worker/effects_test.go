@@ -23,7 +23,7 @@ func TestAHandlerThatEndsWithAnOpenEffectIsUnknown(t *testing.T) {
 		status  pacht.Status
 		says    string
 	}{
-		{"nil", func(job *pacht.Job[task]) error { job.EffectOpen("charge", true); return nil }, pacht.OutcomeUnknown, pacht.Stuck, "an effect is without an answer: charge"},
+		{"nil", func(job *pacht.Job[task]) error { job.EffectOpen("charge", true); return nil }, pacht.OutcomeUnknown, pacht.Stuck, "an effect is without an answer: charge: handler returned nil; the effect's own error: pacht jobs show "},
 		{"a plain error", func(job *pacht.Job[task]) error { job.EffectOpen("charge", true); return boom }, pacht.OutcomeUnknown, pacht.Stuck, "boom"},
 		{"a panic", func(job *pacht.Job[task]) error { job.EffectOpen("charge", true); panic("kaboom") }, pacht.OutcomeUnknown, pacht.Stuck, "kaboom"},
 		{"one of two open", func(job *pacht.Job[task]) error {

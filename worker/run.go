@@ -93,6 +93,9 @@ func (w *Worker) settlement(h *hold, err error) pacht.Settlement {
 	}
 	if err == nil {
 		s.Error = "handler returned nil"
+		if open != nil { // it swallowed what the effect told it, and the worker was not told
+			s.Error += "; the effect's own error: pacht jobs show " + h.job.ID.String()
+		}
 	} else if cause != nil {
 		if why := cause.Error(); !strings.Contains(s.Error, why) {
 			s.Error = why + ": " + s.Error
