@@ -163,5 +163,14 @@ func TestASpecThatDoesNotFitTheJobEndsItAtOnce(t *testing.T) {
 				w.Errorf("%s: %s, %d attempts, effects %v", last.Error, job.Status, len(ledger), effects)
 			}
 		}
+		// What an earlier attempt has called is not buried.
+		w.define(w.store, effect.Spec[receipt]{KeyLife: keyLife, Consistency: consistency, Probe: w.psp.probe})
+		w.psp.set(func(p *provider) { p.after = hangUp })
+		id := w.enqueue()
+		w.run(w.pay)
+		w.retry(id)
+		w.define(w.store, effect.Spec[receipt]{MinLease: 2 * time.Hour})
+		w.run(w.pay)
+		w.is(id, pacht.Stuck, pacht.EffectUnknown, 1, 1)
 	})
 }

@@ -120,14 +120,13 @@ func (d *deed) do(ctx context.Context) (json.RawMessage, error) {
 
 // begin demands enough of the lease by a round trip, and then writes the intent.
 func (d *deed) begin(ctx context.Context, again int64) (pacht.EffectBegun, error) {
-	// No attempt of this job can mend these, so none is made: it is dead, and nothing was called.
 	if d.def.minLease > d.job.TTL {
-		return pacht.EffectBegun{}, pacht.Permanent(&pacht.InvalidError{
+		return pacht.EffectBegun{}, d.hopeless(ctx, &pacht.InvalidError{
 			Field: "MinLease of effect " + d.def.name, Value: d.def.minLease.String(), Bound: fmt.Sprintf("at most the job's TTL, %s", d.job.TTL)})
 	}
 	key, reference := d.def.names(d.job)
 	if reference == "" || len(reference) > pacht.MaxKeyBytes {
-		return pacht.EffectBegun{}, pacht.Permanent(&pacht.InvalidError{
+		return pacht.EffectBegun{}, d.hopeless(ctx, &pacht.InvalidError{
 			Field: "Reference of effect " + d.def.name, Value: strconv.Quote(reference[:min(len(reference), 40)]), Bound: fmt.Sprintf("1 to %d bytes", pacht.MaxKeyBytes)})
 	}
 	if err := d.h.Ensure(ctx, d.def.lease(d.job)); err != nil {
@@ -136,6 +135,22 @@ func (d *deed) begin(ctx context.Context, again int64) (pacht.EffectBegun, error
 	return d.all.log.BeginEffect(ctx, d.job.Ref(), pacht.EffectIntent{
 		Name: d.def.name, Key: key, Reference: reference, Request: d.request, Again: again,
 	})
+}
+
+// hopeless classes what no attempt of this job can mend: it is dead, for nothing was called. If an
+// earlier attempt has called, by another spec, it is parked: somebody must look at what that did.
+func (d *deed) hopeless(ctx context.Context, why error) error {
+	known, err := d.all.log.Effects(ctx, d.job.ID)
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	for _, e := range known {
+		if e.Name == d.def.name {
+			d.h.EffectOpen(e.Name, e.State.Open())
+			return pacht.UnknownOutcome(why)
+		}
+	}
+	return pacht.Permanent(why)
 }
 
 // told returns what is known already.

@@ -178,6 +178,7 @@ func TestNoCallStartsWithoutEnoughOfTheLease(t *testing.T) {
 			w.Errorf("an intent was written: %+v, %v", list, err)
 		}
 		w.define(w.store, effect.Spec[receipt]{MinLease: 40 * time.Minute})
+		id = w.enqueue()
 		w.run(func(ctx context.Context, job *pacht.Job[payment]) error {
 			_, err := w.charge.Do(ctx, slice{job.Held, 19 * time.Minute}, w.psp.charge)
 			if err == nil || pacht.Classed(err) || !strings.Contains(err.Error(), "19m0s of the lease left") {
