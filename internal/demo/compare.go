@@ -8,6 +8,7 @@ import (
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/examples/payments"
 	"github.com/pacht-queue/pacht/examples/payments/psp"
+	"github.com/pacht-queue/pacht/money"
 	"github.com/pacht-queue/pacht/reconcile"
 )
 
@@ -15,6 +16,14 @@ import (
 type sums struct{ charged, refunded, chargedBack int64 }
 
 func (s sums) net() int64 { return s.charged - s.refunded - s.chargedBack }
+
+// text is the ledger for people.
+func (s sums) text(currency string) string {
+	of := func(minor int64) string {
+		return money.Amount{Minor: minor, Currency: money.Currency(currency)}.String()
+	}
+	return fmt.Sprintf("charged %s, refunded %s, charged back %s", of(s.charged), of(s.refunded), of(s.chargedBack))
+}
 
 // books is what both sides say in the end, payment by payment. The reconciler has no part in it.
 type books struct {
@@ -227,7 +236,7 @@ func (r *run) compareLedgers(ctx context.Context, b *books) error {
 		out := b.excepted[currency]
 		theirs := sums{b.provider.Charged[currency] - out.charged, b.provider.Refunded[currency] - out.refunded, b.provider.ChargedBack[currency] - out.chargedBack}
 		if ours := b.ours[currency]; ours != theirs || net[currency] != theirs.net() {
-			b.unequal = append(b.unequal, fmt.Sprintf("%s: we have %+v, the provider has %+v", currency, ours, theirs))
+			b.unequal = append(b.unequal, fmt.Sprintf("%s: we have %s, the provider has %s", currency, ours.text(currency), theirs.text(currency)))
 		}
 	}
 	return nil

@@ -157,14 +157,20 @@ func (s *screen) table(r Result, b books, violations int) {
 	number("workers killed", int64(r.Kills))
 	number("workers paused", int64(r.Pauses))
 	line("seconds", strconv.FormatFloat(r.Seconds, 'f', 1, 64), "")
-	fmt.Fprintln(s.out)
+	fmt.Fprint(s.out, `
+  payments           the provider has charged fewer: some were declined, and a declined payment is alike
+                     on both sides if nothing was charged there
+  healed             all that reconcilers put right, those of the workers on the way and the one at the end
+  repeated calls     one payment asked for again under its key, which the provider took for the same charge
+
+`)
 	fmt.Fprintln(s.out, verdict(r, b, violations))
 }
 
 func verdict(r Result, b books, violations int) string {
 	switch {
 	case r.OK:
-		return fmt.Sprintf("OK: every payment was charged exactly once or not at all, and both ledgers are equal to the cent,\nbut for %d breaks that are listed for a person; through %d kills and %d pauses.", r.BreaksOpen, r.Kills, r.Pauses)
+		return fmt.Sprintf("OK: every payment was charged exactly once or not at all, and both ledgers are equal to the cent,\nbut for %s listed for a person; through %d kills and %d pauses.", many(r.BreaksOpen, "break"), r.Kills, r.Pauses)
 	case r.Lost > 0 || r.DoubleCharged > 0 || b.strangers > 0:
 		return fmt.Sprintf("FAILED: %s payments lost, %s charged more than once, %s charged that we do not know.",
 			thousands(r.Lost), thousands(r.DoubleCharged), thousands(b.strangers))
@@ -179,6 +185,14 @@ func verdict(r Result, b books, violations int) string {
 			thousands(r.Completed), thousands(r.Payments), thousands(b.open), thousands(r.BreaksOpen))
 	}
 	return fmt.Sprintf("FAILED: too little was disturbed to prove anything; want %d kills, %d pauses, an expired lease and a refused late write.", minKills, minPauses)
+}
+
+// many is a number of things: "1 break", "2 breaks".
+func many(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + one + "s"
 }
 
 func thousands(n int64) string {
