@@ -23,8 +23,8 @@ simulated over HTTP in a process of its own, three worker processes with leases 
 are killed (SIGKILL) and stopped past their lease and woken again (SIGSTOP, SIGCONT), while they
 hold jobs; and the provider declines, times out before and after the charge, loses webhooks and
 takes wrong amounts. The reconciler, a job of the same workers, asks it and heals what it can. At
-the end our ledger is compared with the provider's, to the cent. It takes about half a minute however
-few the payments are: the disturbances, and what the provider does later, take their time.
+the end our ledger is compared with the provider's, to the cent. It takes about half a minute
+however few the payments are: the disturbances, and what the provider does later, take their time.
 
 Nothing is needed and nothing stays behind: the SQLite file is made in a temporary folder. With
 --db postgres://... the same is done in a schema of its own, which is dropped at the end. PACHT_DB
