@@ -1,0 +1,81 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/database"
+	"github.com/pacht-queue/pacht/watch"
+	"github.com/pacht-queue/pacht/worker"
+)
+
+// workerTask is what a worker process is told.
+type workerTask struct {
+	Database string        `json:"database"`
+	Recorder string        `json:"recorder,omitempty"` // its address; "" = nobody is told
+	Slots    int           `json:"slots"`
+	Poll     time.Duration `json:"poll"`
+	Watch    time.Duration `json:"watch"` // the watcher's period; 0 = this process has none
+	Grace    time.Duration `json:"grace,omitempty"`
+	Unwind   time.Duration `json:"unwind,omitempty"`
+	Handler  Handler       `json:"handler"`
+}
+
+type workerSaid struct {
+	Owner string `json:"owner"`
+}
+
+// exitUnfinished is the exit code of a worker that was stopped and left jobs to expire.
+const exitUnfinished = 3
+
+// runWorker is the role "worker": a service that runs jobs, and nothing of a test in it.
+func runWorker(ctx context.Context, task []byte, ready func(any) error) (err error) {
+	var order workerTask
+	if err := json.Unmarshal(task, &order); err != nil {
+		return err
+	}
+	db, err := database.Open(ctx, order.Database)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	c := &crew{Handler: order.Handler}
+	if c.business, err = openBusiness(ctx, db, order.Database); err != nil {
+		return err
+	}
+	defer c.business.close()
+	if order.Recorder != "" {
+		c.pen = NewPen(order.Recorder)
+		defer c.pen.Close()
+	}
+	w, err := worker.New(db, worker.Config{
+		Queues:   map[string]int{pacht.DefaultQueue: order.Slots},
+		Handlers: []worker.Handler{worker.HandleWith(worker.HandlerOptions{Retry: pacht.Fixed(20 * time.Millisecond)}, c.handle)},
+		Poll:     order.Poll,
+		Grace:    order.Grace,
+		Unwind:   order.Unwind,
+		NoWatch:  order.Watch == 0,
+		Watch:    watch.Config{Period: max(order.Watch, 10*time.Millisecond), Poll: max(order.Watch/4, 10*time.Millisecond)},
+		NoSweep:  true,
+		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	if err != nil {
+		return err
+	}
+	c.owner = w.Owner()
+	if err := ready(workerSaid{Owner: c.owner}); err != nil {
+		return err
+	}
+	err = w.Run(ctx)
+	var left *worker.UnfinishedError
+	if errors.As(err, &left) {
+		_, _ = os.Stderr.WriteString(err.Error() + "\n")
+		os.Exit(exitUnfinished) // handlers that have not returned use the store: it is not closed under them
+	}
+	return err
+}
