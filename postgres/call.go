@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // stmt is one statement of a transaction of the store's own.
@@ -65,6 +66,7 @@ func (s *Store) send(ctx context.Context, conn *pgxpool.Conn, pool *pgxpool.Pool
 	}
 	var err error
 	results := conn.SendBatch(ctx, &batch)
+	failpoint.Here("postgres.sent") // no answer was read, and the server may do it all
 	for _, st := range stmts {
 		var rows pgx.Rows
 		if rows, err = results.Query(); err == nil {
@@ -77,6 +79,7 @@ func (s *Store) send(ctx context.Context, conn *pgxpool.Conn, pool *pgxpool.Pool
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
+	failpoint.Here("postgres.answered")
 	if err != nil {
 		if lostPrepared(err) {
 			s.unprepared.Store(s.unprepared.Load() || pool == s.pool)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // Tx is a caller's transaction of pgx, for what belongs in one.
@@ -93,6 +94,7 @@ func (t *callerTx) settle(ctx context.Context, verb string, one pacht.Settlement
 		return t.failed(verb, err)
 	}
 	if closed {
+		failpoint.Here("postgres.tx.closed")
 		return t.boundIdle(ctx, verb, left)
 	}
 	f, err := t.fate(ctx, list)

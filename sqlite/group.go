@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // pause lets other processes at the file, if they seem to be there or may be.
@@ -43,12 +44,15 @@ func (w *writer) group(ctx context.Context) ([]*part, error) {
 		}
 		return group, err
 	}
+	failpoint.Here("sqlite.begun")
 	group, err := w.runParts(ctx)
 	if errors.Is(err, errUndone) {
 		return group, nil
 	}
+	failpoint.Here("sqlite.written")
 	if err == nil {
 		if _, err = w.ExecContext(context.Background(), w.store.sql.Commit); err == nil {
+			failpoint.Here("sqlite.committed")
 			w.committed = clock.Now()
 			return group, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // Tx binds the store's verbs to an open transaction of the caller's on the same file, best
@@ -96,6 +97,7 @@ func (t *txVerbs) settle(ctx context.Context, b pacht.Settlement) error {
 		return txError(verb, err)
 	}
 	if closed != nil {
+		failpoint.Here("sqlite.tx.closed")
 		t.store.putBack(b)
 		return nil
 	}

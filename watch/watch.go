@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // callTimeout bounds one call, so that a connection on which nobody answers cannot stop it.
@@ -141,12 +142,14 @@ func (w *Watcher) outage(ctx context.Context) error {
 func (w *Watcher) pass(ctx context.Context) error {
 	req := w.request()
 	for {
+		failpoint.Here("watch.pass.before")
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		p, err := w.store.Expire(call, req)
 		cancel()
 		if err != nil || !p.Turn {
 			return err
 		}
+		failpoint.Here("watch.pass.answered")
 		for _, e := range p.Expired {
 			w.cfg.Logger.Warn("lease expired", "job", e.Ref.Job, "token", e.Ref.Token, "kind", e.Kind, "queue", e.Queue,
 				"owner", e.Owner, "lag", p.Now.Sub(e.LeaseUntil), "next_status", e.Next, "crashes", e.Crashes)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // beatEvery is how often a worker says that it lives. No lease depends on it.
@@ -42,6 +43,7 @@ func (w *Worker) beatLoop() {
 	// The base context has ended; a last word in order, bounded.
 	call, cancel := context.WithTimeout(context.WithoutCancel(w.base), time.Second)
 	defer cancel()
+	failpoint.Here("worker.leave")
 	if err := w.store.Leave(call, w.owner); err != nil {
 		w.log.Warn("could not sign off; the watcher will take a look at this owner", "owner", w.owner, "error", err)
 	}
@@ -62,6 +64,7 @@ func (w *Worker) beat(info *pacht.WorkerInfo) {
 	}
 	call, cancel := context.WithTimeout(w.base, callTimeout)
 	defer cancel()
+	failpoint.Here("worker.beat")
 	if err := w.store.Beat(call, *info); err == nil {
 		w.trouble.over(callBeat)
 	} else if w.base.Err() == nil {

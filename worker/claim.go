@@ -7,6 +7,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // callTimeout bounds a single call to the store, so that a black hole cannot stop a loop.
@@ -71,10 +72,14 @@ func (w *Worker) claimLoop(ctx context.Context, q *queue) {
 func (w *Worker) claim(ctx context.Context, q *queue, n int) (int, error) {
 	call, cancel := context.WithTimeout(w.base, callTimeout)
 	defer cancel()
+	failpoint.Here("worker.claim.before")
 	sent := clock.Now()
 	claims, err := w.store.Claim(call, pacht.ClaimRequest{Owner: w.owner, Queue: q.name, Kinds: w.kinds, Limit: n})
 	if err != nil {
 		return 0, err
+	}
+	if len(claims.Jobs) > 0 {
+		failpoint.Here("worker.claimed")
 	}
 	w.trouble.over(callClaim)
 	w.beginAll(ctx, q, claims, sent)
@@ -90,11 +95,13 @@ func (w *Worker) adopt(ctx context.Context, q *queue) error {
 	// Known is what was known when the question went out: by the time the answer comes, some of
 	// it is settled and forgotten, and must not run again.
 	known := w.holds.refs()
+	failpoint.Here("worker.adopt.before")
 	sent := clock.Now()
 	held, err := w.store.HeldBy(call, w.owner)
 	if err != nil {
 		return err
 	}
+	failpoint.Here("worker.adopt.answered")
 	w.trouble.over(callClaim)
 	held.Jobs = slices.DeleteFunc(held.Jobs, func(job pacht.JobInfo) bool { return job.Queue != q.name || known[job.Ref()] })
 	for _, job := range held.Jobs {
@@ -127,6 +134,7 @@ func (w *Worker) begin(ctx context.Context, h *hold, spent time.Duration) {
 		w.settler.put(h, pacht.Settlement{Ref: h.job.Ref(), Outcome: pacht.OutcomeReleased})
 		return
 	}
+	failpoint.Here("worker.begun")
 	w.tell(Event{Type: EventClaimed, Job: h.job})
 	w.runners.run(h)
 }

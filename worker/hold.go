@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // hold is one lease that this process holds: the job, how long it may still believe in the
@@ -130,6 +131,7 @@ func (h *hold) Ensure(ctx context.Context, d time.Duration) error {
 		if err != nil {
 			return fmt.Errorf("ensure %s of %s: %w", d, h.job.Ref(), err)
 		}
+		failpoint.Here("worker.ensure.answered")
 		switch row := answer.Rows[0]; row.State {
 		case pacht.RenewExtended:
 			h.renewed(sent, answer.Now, row.LeaseUntil)
@@ -201,7 +203,10 @@ func (h *hold) CompleteTx(ctx context.Context, tx pacht.Tx) error {
 	h.tried, h.closing, h.guarded = true, true, true
 	s := pacht.Settlement{Ref: h.job.Ref(), Outcome: pacht.OutcomeCompleted, Output: h.output}
 	h.mu.Unlock()
-	err = tx.SettleTx(ctx, s)
+	failpoint.Here("worker.tx.before")
+	if err = tx.SettleTx(ctx, s); err == nil {
+		failpoint.Here("worker.tx.completed")
+	}
 	h.mu.Lock()
 	if err != nil {
 		h.closing, h.guarded = before, false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 const stackLabel = "pacht_lease"
@@ -102,6 +103,9 @@ func (h *hold) renewalDue() bool {
 func (w *Worker) renew(refs []pacht.Ref, due map[pacht.Ref]*hold, timeout time.Duration) {
 	call, cancel := context.WithTimeout(w.base, timeout)
 	defer cancel()
+	if len(due) > 0 {
+		failpoint.Here("worker.renew.before")
+	}
 	sent := clock.Now()
 	answer, err := w.store.Renew(call, refs)
 	if err != nil {
@@ -112,6 +116,9 @@ func (w *Worker) renew(refs []pacht.Ref, due map[pacht.Ref]*hold, timeout time.D
 			h.retryRenewal(sent)
 		}
 		return
+	}
+	if len(due) > 0 {
+		failpoint.Here("worker.renew.answered")
 	}
 	w.trouble.over(callRenew)
 	for _, row := range answer.Rows {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // errLost is the cause when a renewal was refused: expired, closed, or taken.
@@ -40,6 +41,7 @@ func (w *Worker) work(h *hold) {
 	// The label finds a wedged handler's stack.
 	ctx := pprof.WithLabels(h.ctx, pprof.Labels(stackLabel, h.job.Ref().String()))
 	pprof.SetGoroutineLabels(ctx)
+	failpoint.Here("worker.handle")
 	err = handler.fn(ctx, pacht.NewHeld(h.job, h))
 }
 
@@ -52,6 +54,7 @@ func (w *Worker) timeout(h Handler) time.Duration {
 
 // conclude turns what the handler answered into a settlement, and hands it over.
 func (w *Worker) conclude(h *hold, err error) {
+	failpoint.Here("worker.returned")
 	h.mu.Lock()
 	h.returned = true
 	tried, wedged := h.tried, h.wedged

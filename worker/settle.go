@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // settler stores outcomes by group commit: a batch goes out at once when none is in flight,
@@ -138,6 +139,7 @@ func (s *settler) store(batch []outcome) (again []outcome) {
 	for i, o := range settle {
 		settlements[i] = o.s
 	}
+	failpoint.Here("worker.settle.before")
 	answers, err := s.w.store.Settle(call, settlements)
 	if err != nil {
 		if s.w.base.Err() == nil {
@@ -145,6 +147,7 @@ func (s *settler) store(batch []outcome) (again []outcome) {
 		}
 		return append(again, settle...)
 	}
+	failpoint.Here("worker.settle.answered")
 	s.w.trouble.over(callSettle)
 	now := clock.Now()
 	for i, a := range answers {
@@ -174,6 +177,7 @@ func (s *settler) closed(ctx context.Context, h *hold) (*pacht.Settled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger of %s: %w", h.job.Ref(), err)
 	}
+	failpoint.Here("worker.ledger.answered")
 	for _, a := range attempts {
 		if a.Token == h.job.Token {
 			settled := &pacht.Settled{Ref: h.job.Ref(), Status: a.NextStatus, Late: a.Late}

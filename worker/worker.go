@@ -22,6 +22,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 	"github.com/pacht-queue/pacht/sweep"
 	"github.com/pacht-queue/pacht/watch"
 )
@@ -136,9 +137,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	waker.Go(func() { w.wake.run(ctx) })
 
 	takers.Wait()
+	failpoint.Here("worker.stop.drains")
 	if w.trouble.fatal() == nil { // nothing that handlers still do could be stored
 		w.drain(w.cfg.Grace)
 	}
+	failpoint.Here("worker.stop.cancels")
 	for _, h := range w.holds.list() {
 		h.stop(pacht.ErrStopping)
 	}

@@ -17,6 +17,7 @@ import (
 // workerTask is what a worker process is told.
 type workerTask struct {
 	Database string        `json:"database"`
+	Business string        `json:"business"`
 	Recorder string        `json:"recorder,omitempty"` // its address; "" = nobody is told
 	Slots    int           `json:"slots"`
 	Poll     time.Duration `json:"poll"`
@@ -45,7 +46,7 @@ func runWorker(ctx context.Context, task []byte, ready func(any) error) (err err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	c := &crew{Handler: order.Handler}
-	if c.business, err = openBusiness(ctx, db, order.Database); err != nil {
+	if c.business, err = openBusiness(ctx, db, order.Business); err != nil {
 		return err
 	}
 	defer c.business.close()

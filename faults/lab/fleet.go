@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -21,6 +22,9 @@ type FleetConfig struct {
 	Processes int       // 0 = 3
 	Slots     int       // of each; 0 = 8
 	Handler   Handler
+	// Business is another URL for the handlers' own transactions, through a proxy perhaps; "" =
+	// Database.
+	Business string
 
 	Watch    time.Duration // the watchers' period; 0 = 100ms
 	Watchers int           // only the first so many processes watch; 0 = all, -1 = none
@@ -126,7 +130,7 @@ func (f *Fleet) Restart(i int, env ...string) {
 	}
 	all = append(append(all, f.cfg.Env...), env...) // the last one counts
 	task := workerTask{
-		Database: f.cfg.Database, Slots: f.cfg.Slots, Poll: f.cfg.Poll, Watch: f.cfg.Watch,
+		Database: f.cfg.Database, Business: cmp.Or(f.cfg.Business, f.cfg.Database), Slots: f.cfg.Slots, Poll: f.cfg.Poll, Watch: f.cfg.Watch,
 		Grace: f.cfg.Grace, Unwind: f.cfg.Unwind, Handler: f.cfg.Handler,
 	}
 	if f.cfg.Recorder != nil {

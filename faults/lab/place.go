@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // OnBoth runs a test on a fresh database of each kind.
 func OnBoth(t *testing.T, fn func(t *testing.T, url string)) {
 	t.Helper()
-	t.Run("postgres", func(t *testing.T) { fn(t, Fresh(t, pgtest.Database(t))) })
+	t.Run("postgres", func(t *testing.T) { fn(t, FreshServer(t)) })
 	t.Run("sqlite", func(t *testing.T) { fn(t, Fresh(t, FreshFile(t))) })
 }
 
@@ -27,6 +28,10 @@ func FreshFile(t testing.TB) string {
 	t.Helper()
 	return "sqlite:" + filepath.Join(t.TempDir(), "lab.db")
 }
+
+// FreshServer is the URL of a fresh database of the PostgreSQL server that all tests of this
+// process share, with Pacht's tables.
+func FreshServer(t testing.TB) string { t.Helper(); return Fresh(t, pgtest.Database(t)) }
 
 // Fresh makes Pacht's tables, and the lab's business table, in an empty database, and answers
 // its URL.
@@ -77,13 +82,29 @@ func Exec(t testing.TB, url, statement string) {
 	}
 }
 
+// Value runs a statement that answers one value.
+func Value(t testing.TB, url, statement string) (value string) {
+	t.Helper()
+	db := connect(t, url)
+	defer db.Close()
+	if err := db.QueryRowContext(t.Context(), statement).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	return value
+}
+
 func exec(t testing.TB, url, statement string) error {
 	t.Helper()
 	db := connect(t, url)
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	_, err := db.ExecContext(ctx, statement)
+	var err error
+	// SQLite's own waiting never gets at a file on which others write without a pause.
+	Within(20*time.Second, func() bool {
+		_, err = db.ExecContext(ctx, statement)
+		return err == nil || !strings.Contains(err.Error(), "SQLITE_BUSY")
+	})
 	return err
 }
 
@@ -102,7 +123,7 @@ func connect(t testing.TB, url string) *sql.DB {
 	at := locate(t, url)
 	driver, source := "pgx", at.URL
 	if at.File != "" {
-		driver, source = "sqlite", "file:"+at.File+"?_txlock=immediate&_pragma=busy_timeout(10000)"
+		driver, source = "sqlite", "file:"+at.File+"?_txlock=immediate&_pragma=busy_timeout(0)"
 	}
 	db, err := sql.Open(driver, source)
 	if err != nil {

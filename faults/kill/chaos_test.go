@@ -1,0 +1,160 @@
+package kill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pacht-queue/pacht/faults/lab"
+	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/pgserver"
+	"github.com/pacht-queue/pacht/internal/pgtest"
+)
+
+// chaos does something to each process of a fleet, and to its server, again and again, in an
+// order that the seed decides.
+type chaos struct {
+	*testing.T
+	fleet *lab.Fleet
+	seed  uint64
+	calm  time.Duration // between two faults of one process, at most
+
+	over chan struct{}
+	all  sync.WaitGroup
+	mu   sync.Mutex
+	done map[string]int
+}
+
+func newChaos(t *testing.T, fleet *lab.Fleet, seed uint64, calm time.Duration) *chaos {
+	c := &chaos{T: t, fleet: fleet, seed: seed, calm: calm, over: make(chan struct{}), done: map[string]int{}}
+	t.Cleanup(c.stop) // before the fleet, which started first, ends
+	return c
+}
+
+// stop ends the chaos; no process is left frozen by it. It may be repeated.
+func (c *chaos) stop() {
+	select {
+	case <-c.over:
+	default:
+		close(c.over)
+	}
+	c.all.Wait()
+}
+
+// rest waits, and says whether the chaos is to go on.
+func (c *chaos) rest(d time.Duration) bool {
+	select {
+	case <-c.over:
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func (c *chaos) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done[what]++
+}
+
+func (c *chaos) facts() (facts []lab.Fact) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, what := range slices.Sorted(maps.Keys(c.done)) {
+		facts = append(facts, lab.F(what, c.done[what]))
+	}
+	return facts
+}
+
+// torment does one of these things to each process after the other.
+func (c *chaos) torment(acts ...func(i int, chance *rand.Rand)) {
+	for i := range c.fleet.Size() {
+		chance := clock.Seeded(c.seed, "process", fmt.Sprint(i))
+		c.all.Go(func() {
+			for n := chance.IntN(len(acts)); c.rest(time.Duration(chance.Int64N(int64(c.calm)))); n++ {
+				acts[n%len(acts)](i, chance)
+			}
+		})
+	}
+}
+
+// kill ends a process with SIGKILL, and starts it anew.
+func (c *chaos) kill(i int, _ *rand.Rand) {
+	c.fleet.Kill(i)
+	c.count("kills")
+	c.fleet.Restart(i)
+}
+
+// freeze stops a process until some time after its leases are over (S011, S013).
+func (c *chaos) freeze(i int, chance *rand.Rand) {
+	c.fleet.Freeze(i)
+	c.count("freezes")
+	c.rest(ttl + time.Duration(chance.Int64N(int64(ttl))))
+	c.fleet.Thaw(i)
+}
+
+// terminate asks a process to stop, and kills it if it takes longer than chance will have it
+// (S036).
+func (c *chaos) terminate(i int, chance *rand.Rand) {
+	c.fleet.Terminate(i)
+	c.count("stops")
+	c.rest(time.Duration(chance.Int64N(int64(ttl))))
+	c.fleet.Restart(i) // kills it if it still runs
+}
+
+// server does something to the server again and again.
+func (c *chaos) server(every time.Duration, act func()) {
+	chance := clock.Seeded(c.seed, "server")
+	c.all.Go(func() {
+		for c.rest(every/2 + time.Duration(chance.Int64N(int64(every)))) {
+			act()
+		}
+	})
+}
+
+// cut ends all sessions of the database (S038, S039). While the server is down there are none.
+func (c *chaos) cut(url string) func() {
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err := pgserver.Execute(ctx, url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		var down *pgconn.ConnectError
+		if err != nil && !errors.As(err, &down) {
+			c.Logf("pg_terminate_backend: %v", err) // the server was killed under it
+			return
+		}
+		c.count("cuts")
+	}
+}
+
+// crash kills the postmaster as the kernel would for want of memory, and starts the server again
+// (S022, S038).
+func (c *chaos) crash(s *pgtest.Server) {
+	killPostmaster(c.T, s)
+	c.count("crashes")
+}
+
+// killPostmaster sends SIGKILL. Its children notice and end by themselves; until the last has,
+// another server refuses to use their memory.
+func killPostmaster(t *testing.T, s *pgtest.Server) {
+	t.Helper()
+	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
+		t.Errorf("kill -9 of the postmaster: %v", err)
+	}
+	if err := s.Server.Kill(); err != nil { // waits for its end
+		t.Errorf("end of the postmaster: %v", err)
+	}
+	var err error
+	if !lab.Within(30*time.Second, func() bool { err = s.Server.Start(context.Background()); return err == nil }) {
+		t.Errorf("the server did not come back: %v", err)
+	}
+}

@@ -1,0 +1,81 @@
+package kill
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/faults/lab"
+	"github.com/pacht-queue/pacht/internal/pgtest"
+)
+
+// profile is that of handlers which do a little of everything.
+func profile(seed uint64) lab.Handler {
+	return lab.Handler{
+		Seed: seed, Duration: 50 * time.Millisecond, Long: 0.002, LongFor: 1500 * time.Millisecond,
+		Tx: 0.3, Fail: 0.03, Snooze: 0.02, Panic: 0.005, Deaf: true, RepeatTx: true,
+	}
+}
+
+// S011, S013, S014, S015, S022, S026, S036, S038, S039: all faults at once, on PostgreSQL. Workers,
+// and with them the watchers, are killed, frozen past their leases and stopped, sessions are cut, the
+// postmaster is killed; handlers go on although they were told to stop. Everything is completed once,
+// and the books of database and recorder agree.
+func TestAllFaultsAtOnceLoseNothing(t *testing.T) {
+	t.Parallel()
+	seed := lab.Seed(t)
+	server := pgtest.NewServer(t)
+	url := lab.Fresh(t, server.Database(t))
+	rec := lab.StartRecorder(t)
+	jobs := lab.Scale(10_000, 150_000)
+	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: 24, Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
+	lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(ttl))
+
+	c := newChaos(t, fleet, seed, 1200*time.Millisecond)
+	c.torment(c.kill, c.freeze, c.terminate)
+	cut, every := c.cut(url), time.Duration(lab.Scale(3, 15))*time.Second
+	n := 0
+	c.server(every, func() {
+		if n++; n%2 == 1 {
+			c.crash(server)
+		} else {
+			cut()
+		}
+	})
+	awaitDone(t, rec, jobs*9/10, 10*time.Minute)
+	c.stop()
+	fleet.Revive()
+	fleet.Finish(2 * time.Minute)
+	fleet.Shutdown()
+	a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{fleet}, Unanswered: true})
+	lab.Report(t, "all faults at once, postgres", append(c.facts(), a.Facts()...)...)
+	if a.Ledger[pacht.OutcomeExpired] == 0 || a.Cut == nil || c.done["crashes"] == 0 {
+		t.Errorf("too little happened: %+v, %v", a, c.done)
+	}
+}
+
+// S011, S013, S014, S015, S026, S036, S056: the same on SQLite, where four processes share the file.
+func TestAllFaultsAtOnceLoseNothingOnAFile(t *testing.T) {
+	t.Parallel()
+	seed := lab.Seed(t)
+	url := lab.Fresh(t, lab.FreshFile(t))
+	rec := lab.StartRecorder(t)
+	jobs := lab.Scale(1500, 20_000)
+	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: 8, Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
+	lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(ttl))
+	c := newChaos(t, fleet, seed, 1200*time.Millisecond)
+	c.torment(c.kill, c.freeze, c.terminate)
+	awaitDone(t, rec, jobs*9/10, 10*time.Minute)
+	c.stop()
+	fleet.Revive()
+	fleet.Finish(2 * time.Minute)
+	fleet.Shutdown()
+	a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{fleet}})
+	lab.Report(t, "all faults at once, sqlite", append(c.facts(), a.Facts()...)...)
+}
+
+// awaitDone waits until so many handlers have come to their end.
+func awaitDone(t *testing.T, rec *lab.Recorder, n int, patience time.Duration) {
+	t.Helper()
+	lab.Await(t, patience, "most handlers are through", func() bool { return rec.Count(lab.End) >= n })
+}

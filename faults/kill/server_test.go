@@ -1,0 +1,57 @@
+package kill
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/faults/lab"
+	"github.com/pacht-queue/pacht/internal/pgtest"
+)
+
+// S022, S038, S039, S040: nothing happens to the workers, and everything to their server: all
+// sessions are cut, three times, and the postmaster is killed. No worker ends and none has to be
+// started anew; what was in hand is completed once, and new jobs are done by the same processes.
+// With an outage shorter than the leases nothing runs twice.
+func TestWorkersOutliveTheirServer(t *testing.T) {
+	t.Parallel()
+	seed := lab.Seed(t)
+	server := pgtest.NewServer(t)
+	url := lab.Fresh(t, server.Database(t))
+	rec := lab.StartRecorder(t)
+	jobs := lab.Scale(300, 3000)
+	fleet := lab.StartFleet(t, lab.FleetConfig{
+		Database: url, Recorder: rec, Processes: 3, Slots: 8,
+		Handler: lab.Handler{Seed: seed, Duration: 150 * time.Millisecond, Long: 0.05, LongFor: 2 * time.Second, Tx: 0.5, RepeatTx: true},
+	})
+	const long = 30 * time.Second // longer than any of these outages
+	lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(long))
+	c := newChaos(t, fleet, seed, time.Second)
+	cut := c.cut(url)
+	for range lab.Scale(3, 20) {
+		c.rest(200 * time.Millisecond)
+		cut()
+	}
+	c.crash(server)
+	var more []pacht.NewJob
+	for i := range 50 {
+		more = append(more, pacht.New(lab.Work{N: jobs + i}, pacht.TTL(long)))
+	}
+	lab.Await(t, 20*time.Second, "the test's own store enqueues again", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := fleet.Store().Enqueue(ctx, more)
+		return err == nil
+	})
+	fleet.Finish(60 * time.Second)
+	if n := len(fleet.Lives()); n != fleet.Size() {
+		t.Errorf("%d processes were needed, and %d were started", n, fleet.Size())
+	}
+	fleet.Shutdown()
+	a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs + len(more), Fleets: []*lab.Fleet{fleet}})
+	lab.Report(t, "server killed under its workers", append(c.facts(), a.Facts()...)...)
+	if n := a.Ledger[pacht.OutcomeExpired]; n != 0 || a.Cut["unanswered claim"] != 0 {
+		t.Errorf("%d leases ran out, and all were longer than the outages: an unanswered claim was not asked for", n)
+	}
+}
