@@ -49,7 +49,7 @@ func TestAllFaultsAtOnceLoseNothing(t *testing.T) {
 	fleet.Shutdown()
 	a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{fleet}, Unanswered: true})
 	lab.Report(t, "all faults at once, postgres", append(c.facts(), a.Facts()...)...)
-	if a.Ledger[pacht.OutcomeExpired] == 0 || a.Cut == nil || c.done["crashes"] == 0 {
+	if a.Ledger[pacht.OutcomeExpired] == 0 || c.done["crashes"] == 0 {
 		t.Errorf("too little happened: %+v, %v", a, c.done)
 	}
 }

@@ -77,7 +77,17 @@ func Table(t testing.TB, url, name string) string {
 // Exec runs a statement on a connection of its own.
 func Exec(t testing.TB, url, statement string) {
 	t.Helper()
-	if err := exec(t, url, statement); err != nil {
+	db := connect(t, url)
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var err error
+	// SQLite's own waiting never gets at a file on which others write without a pause.
+	Within(20*time.Second, func() bool {
+		_, err = db.ExecContext(ctx, statement)
+		return err == nil || !strings.Contains(err.Error(), "SQLITE_BUSY")
+	})
+	if err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
 }
@@ -91,21 +101,6 @@ func Value(t testing.TB, url, statement string) (value string) {
 		t.Fatalf("%s: %v", statement, err)
 	}
 	return value
-}
-
-func exec(t testing.TB, url, statement string) error {
-	t.Helper()
-	db := connect(t, url)
-	defer db.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	var err error
-	// SQLite's own waiting never gets at a file on which others write without a pause.
-	Within(20*time.Second, func() bool {
-		_, err = db.ExecContext(ctx, statement)
-		return err == nil || !strings.Contains(err.Error(), "SQLITE_BUSY")
-	})
-	return err
 }
 
 func locate(t testing.TB, url string) database.Location {
