@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,6 +19,9 @@ type stmt struct {
 	sql  string
 	args []any
 	each func(scanner) error // for every row; nil if none is of interest
+	// whole says that it reads a table from end to end on purpose. For all others that is a plan
+	// made of statistics from a moment when there was nothing to find: see bounds.sql.
+	whole bool
 }
 
 // transact runs statements as one transaction and one round trip: BEGIN, bounds, statements
@@ -42,7 +46,7 @@ func (s *Store) transactOn(ctx context.Context, conn *pgxpool.Conn, pool *pgxpoo
 	if err := s.ready(ctx, conn); err != nil {
 		return now, err
 	}
-	all := append(s.opening(lock, &now), stmts...)
+	all := append(s.opening(lock, readsWhole(stmts), &now), stmts...)
 	if err := s.send(ctx, conn, pool, append(all, stmt{sql: s.sql.Commit})); err != nil {
 		return now, sent(err)
 	}
@@ -50,11 +54,11 @@ func (s *Store) transactOn(ctx context.Context, conn *pgxpool.Conn, pool *pgxpoo
 }
 
 // opening begins a transaction of the store's own, bounds it, and reads the database's clock.
-func (s *Store) opening(lock time.Duration, now *time.Time) []stmt {
+func (s *Store) opening(lock time.Duration, whole bool, now *time.Time) []stmt {
 	var ignored string
 	return []stmt{
 		{sql: s.sql.Begin},
-		{sql: s.sql.Bounds, args: s.bounds(lock), each: func(scan scanner) error { return scan(now, &ignored, &ignored) }},
+		{sql: s.sql.Bounds, args: s.bounds(lock, whole), each: func(scan scanner) error { return scan(now, &ignored, &ignored) }},
 	}
 }
 
@@ -127,7 +131,7 @@ func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn,
 // statements behind a pooler which cannot keep them: there only single statements can be sent
 // in another mode than the pool's.
 func (s *Store) serial(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, stmts []stmt) (time.Time, error) {
-	return s.interactive(ctx, pool, lock, func(on session) error {
+	return s.inOrder(ctx, pool, lock, readsWhole(stmts), func(on session) error {
 		for _, st := range stmts {
 			if err := on.query(ctx, st.sql, st.args, st.each); err != nil {
 				return err
@@ -139,6 +143,10 @@ func (s *Store) serial(ctx context.Context, pool *pgxpool.Pool, lock time.Durati
 
 // interactive runs fn in one transaction whose statements depend on each other's answers.
 func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, fn func(session) error) (time.Time, error) {
+	return s.inOrder(ctx, pool, lock, false, fn)
+}
+
+func (s *Store) inOrder(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, whole bool, fn func(session) error) (time.Time, error) {
 	var now time.Time
 	var ignored string
 	conn, _, release, err := s.acquire(ctx, pool)
@@ -152,7 +160,7 @@ func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.D
 	on := pgxSession{on: conn, mode: s.mode, bound: s.patience(pool)}
 	err = on.query(ctx, s.sql.Begin, nil, nil)
 	if err == nil {
-		err = on.query(ctx, s.sql.Bounds, s.bounds(lock), func(scan scanner) error { return scan(&now, &ignored, &ignored) })
+		err = on.query(ctx, s.sql.Bounds, s.bounds(lock, whole), func(scan scanner) error { return scan(&now, &ignored, &ignored) })
 	}
 	if err == nil {
 		err = fn(on)
@@ -168,8 +176,16 @@ func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.D
 	return now.UTC(), nil
 }
 
-func (s *Store) bounds(lock time.Duration) []any {
-	return []any{milliseconds(s.timeout), milliseconds(lock)}
+func (s *Store) bounds(lock time.Duration, whole bool) []any {
+	scans := "off"
+	if whole {
+		scans = "on"
+	}
+	return []any{milliseconds(s.timeout), milliseconds(lock), scans}
+}
+
+func readsWhole(stmts []stmt) bool {
+	return slices.ContainsFunc(stmts, func(st stmt) bool { return st.whole })
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

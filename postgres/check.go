@@ -19,7 +19,7 @@ func (s *Store) Check(ctx context.Context) ([]pacht.Violation, error) {
 func (s *Store) Age(ctx context.Context, d time.Duration) error {
 	defer s.floors.reset()
 	return s.again(ctx, false, "age", func() error {
-		_, err := s.transact(ctx, s.pool, lockTimeout, stmt{sql: s.sql.Age, args: []any{d.Microseconds()}})
+		_, err := s.transact(ctx, s.pool, lockTimeout, stmt{sql: s.sql.Age, args: []any{d.Microseconds()}, whole: true})
 		return err
 	})
 }

@@ -87,7 +87,7 @@ func (s *Store) claimInTurn(ctx context.Context, queue string, claim stmt, began
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, -clock.Since(end)/4)
 	}
-	turn := append(s.opening(max(patience, time.Millisecond), &now), stmt{sql: s.sql.Gate, args: []any{s.schema + " " + queue}})
+	turn := append(s.opening(max(patience, time.Millisecond), false, &now), stmt{sql: s.sql.Gate, args: []any{s.schema + " " + queue}})
 	err = s.send(ctx, conn, s.own, turn)
 	*began = clock.Now()
 	switch {
@@ -128,7 +128,7 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 	var claims pacht.Claims
 	err := s.again(ctx, true, "held by "+owner, func() error {
 		var err error
-		claims, err = s.claim(stmt{sql: s.sql.HeldBy, args: []any{owner}}, 1, s.alone(ctx))
+		claims, err = s.claim(stmt{sql: s.sql.HeldBy, args: []any{owner}, whole: true}, 1, s.alone(ctx))
 		return err
 	})
 	return claims, err

@@ -27,7 +27,7 @@ func (s *Store) pass(ctx context.Context, req pacht.ExpireRequest) (pacht.Pass, 
 	args := []any{req.By, int64(req.Limit), req.Period.Milliseconds(), req.Force, int64(req.After)}
 	err := s.again(ctx, false, "expire", func() error {
 		pass = pacht.Pass{}
-		_, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: s.sql.Expire, args: args, each: func(scan scanner) error {
+		_, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: s.sql.Expire, args: args, whole: true, each: func(scan scanner) error {
 			return readPass(&pass, scan)
 		}})
 		return err
