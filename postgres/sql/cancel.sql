@@ -1,6 +1,8 @@
 -- Ends a Pending or Stuck job by taking and closing its lease (R2); asks the holder of a
 -- Processing one to stop. Answers what the job is from now on; nothing if it has no lease, or
--- somebody else holds the row locked.
+-- somebody else holds the row locked. The request is written as what the row allows: PostgreSQL
+-- checks constraints on the snapshot's version of a row before it goes on to the one that was
+-- locked, and that version may be vacant.
 -- $1 job, $2 actor, $3 reason
 WITH found AS MATERIALIZED (
     SELECT l.job_id, l.status, l.token, l.attempt
@@ -10,7 +12,7 @@ WITH found AS MATERIALIZED (
 ),
 asked AS (
     UPDATE pacht.leases AS l
-    SET cancel_requested = true,
+    SET cancel_requested = l.status = 'Processing',
         rev = l.rev + 1
     WHERE l.job_id = ANY (ARRAY(SELECT f.job_id FROM found AS f WHERE f.status = 'Processing'))
 ),
