@@ -94,12 +94,12 @@ var settleBreaks = []aBreak{
 	}},
 	{"R5", "a release does not give the attempt back", settling(nil, func(ctx context.Context, b *broken, s pacht.Settlement, _ *pacht.Settled) {
 		if s.Outcome == pacht.OutcomeReleased {
-			b.sql(ctx, `UPDATE {leases} SET attempt = attempt + 1 WHERE job_id = %d AND status = 'Pending' AND attempt + 1 < max_attempts`, s.Ref.Job)
+			b.sql(ctx, `UPDATE {leases} SET attempt = attempt + 1 WHERE job_id = %d AND status = 'Pending' AND attempt + 1 < max_attempts AND token > attempt`, s.Ref.Job)
 		}
 	})},
 	{"R5", "a snooze does not give the attempt back", settling(nil, func(ctx context.Context, b *broken, s pacht.Settlement, _ *pacht.Settled) {
 		if s.Outcome == pacht.OutcomeSnoozed {
-			b.sql(ctx, `UPDATE {leases} SET attempt = attempt + 1 WHERE job_id = %d AND status = 'Pending' AND attempt + 1 < max_attempts`, s.Ref.Job)
+			b.sql(ctx, `UPDATE {leases} SET attempt = attempt + 1 WHERE job_id = %d AND status = 'Pending' AND attempt + 1 < max_attempts AND token > attempt`, s.Ref.Job)
 		}
 	})},
 	{"R5", "a failure gives the attempt back without being asked to", settling(func(_ context.Context, _ *broken, s *pacht.Settlement) {

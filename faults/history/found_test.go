@@ -15,25 +15,34 @@ import (
 )
 
 // tableSeed is the seed of the table in docs/faults.md, which is that of PostgreSQL.
-const tableSeed = 1
+const tableSeed = 4
 
 const tableHead = "| rule | what is broken | what the checker says | after |\n| --- | --- | --- | --- |\n"
 
 // Each rule is broken once, and the checker must find it: a checker that finds nothing proves
 // nothing. The histories have a fixed order, so a seed's figures are the same each time, and
-// those in docs/faults.md are compared. PACHT_FAULTS_TABLE names a file to write the table to.
+// those in docs/faults.md are compared. PACHT_FAULTS_TABLE names a file to write the table to,
+// PACHT_SEED another seed.
 func TestEachBrokenRuleIsFound(t *testing.T) { // R1 to R7, R9, R10
-	const waves = 60
+	const waves = 200 // enough for any seed; that of the table needs 7
 	breaks := slices.Concat(claimBreaks, settleBreaks, timeBreaks)
+	seed := uint64(tableSeed)
+	if given := os.Getenv("PACHT_SEED"); given != "" {
+		seed = lab.Seed(t)
+	}
 	var table []string
+	path, writes := os.LookupEnv("PACHT_FAULTS_TABLE")
 	t.Run("databases", func(t *testing.T) {
-		for _, name := range places {
+		for place, name := range places {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				of := freshPlace(t, name).open(t)
-				for _, each := range breaks {
+				for i, each := range breaks {
+					if !lab.Long() && !writes && i%len(places) != place {
+						continue // the short form has each on one database
+					}
 					t.Run(each.name, func(t *testing.T) {
-						a := &alone{handle: of, seed: tableSeed, broken: breakStore(t, of, each.how)}
+						a := &alone{handle: of, seed: seed, broken: breakStore(t, of, each.how)}
 						a.run(t, waves)
 						if len(a.found) == 0 {
 							t.Fatalf("%s: %s: not found in %d events", each.rule, each.name, a.events)
@@ -44,16 +53,19 @@ func TestEachBrokenRuleIsFound(t *testing.T) { // R1 to R7, R9, R10
 							table = append(table, fmt.Sprintf("| %s | %s | %s | %d |", each.rule, each.name, first.Why, first.After))
 						}
 						lab.Report(t, "broken rule", lab.F("database", name), lab.F("rule", each.rule), lab.F("broken", each.name),
-							lab.F("found_by", first.Why), lab.F("after", first.After), lab.F("seed", tableSeed))
+							lab.F("found_by", first.Why), lab.F("after", first.After), lab.F("seed", seed))
 					})
 				}
 			})
 		}
 	})
-	if path := os.Getenv("PACHT_FAULTS_TABLE"); path != "" {
+	if writes {
 		if err := os.WriteFile(path, []byte(tableHead+strings.Join(table, "\n")+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		return
+	}
+	if seed != tableSeed {
 		return
 	}
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "faults.md"))
