@@ -191,11 +191,12 @@ func readsWhole(stmts []stmt) bool {
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // tidy leaves no open transaction on a connection that goes back to its pool, and no plan
-// that the server has turned down.
+// that the server has turned down. A server that only reads is left: behind the same name, or
+// on another host of the URL, there may be one by now that takes writes.
 func (s *Store) tidy(conn *pgxpool.Conn, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if stalePlan(err) {
+	if stalePlan(err) || readOnly(err) {
 		_ = conn.Conn().Close(ctx) // the pool opens another
 		return
 	}

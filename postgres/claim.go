@@ -120,7 +120,8 @@ func (s *Store) ClaimID(ctx context.Context, owner string, id pacht.ID) (pacht.J
 	return claims.Jobs[0], true, nil
 }
 
-// HeldBy implements pacht.Leaser.
+// HeldBy implements pacht.Leaser. A claim that it finds is as durable as one that was answered:
+// its commit may have been given up by the client and still wait for a standby.
 func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) {
 	if err := pacht.ValidOwner(owner); err != nil {
 		return pacht.Claims{}, err
@@ -128,7 +129,9 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 	var claims pacht.Claims
 	err := s.again(ctx, true, "held by "+owner, func() error {
 		var err error
-		claims, err = s.claim(stmt{sql: s.sql.HeldBy, args: []any{owner}, whole: true}, 1, s.alone(ctx))
+		claims, err = s.claim(stmt{sql: s.sql.HeldBy, args: []any{owner}, whole: true}, 1, func(st stmt) (time.Time, error) {
+			return s.transact(ctx, s.own, lockTimeout, st, s.durable())
+		})
 		return err
 	})
 	return claims, err

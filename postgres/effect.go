@@ -77,6 +77,9 @@ func (s *Store) AnswerEffect(ctx context.Context, a pacht.EffectAnswer) (pacht.E
 				return scan(&rev)
 			}},
 			s.oneEffect(a.Job, a.Name, &e))
+		if err == nil && !changed {
+			_, err = s.transact(ctx, s.own, s.timeout, s.durable()) // what stands there may still wait for a standby
+		}
 		return err
 	})
 	switch {

@@ -222,7 +222,11 @@ func (e *enqueuer) lookUp(ctx context.Context, taken []int) (again []int, err er
 		e.answer(i, owner)
 		return nil
 	})
-	return again, err
+	if err != nil || len(again) == len(taken) {
+		return again, err
+	}
+	durable := e.of.durable() // what an answer that was lost had not said yet
+	return again, e.on.query(ctx, durable.sql, durable.args, durable.each)
 }
 
 func (e *enqueuer) answer(i int, owner keyOwner) {

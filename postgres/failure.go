@@ -54,6 +54,30 @@ func stalePlan(err error) bool {
 // lostPrepared says that the server's session is not the one which prepared the statement.
 func lostPrepared(err error) bool { return slices.Contains([]string{"26000", "42P05"}, code(err)) }
 
+// readOnly says that the server takes no writes now: it is a standby, or was told to.
+func readOnly(err error) bool { return code(err) == "25006" }
+
+// standbyError is what readOnly means, where nothing was to be written.
+type standbyError struct{}
+
+func (standbyError) Error() string     { return "the server is in recovery, and may be behind" }
+func (standbyError) SQLState() string  { return "25006" }
+func (standbyError) SafeToRetry() bool { return true } // on a connection to another server
+
+// durable ends a transaction that answers what it saw, instead of what it did.
+func (s *Store) durable() stmt {
+	return stmt{sql: s.sql.Durable, each: func(scan scanner) error {
+		var recovering, ignored bool
+		if err := scan(&recovering, &ignored); err != nil {
+			return err
+		}
+		if recovering {
+			return standbyError{}
+		}
+		return nil
+	}}
+}
+
 // again repeats a verb of the store's own: after a serialization failure, a deadlock, a stale
 // plan or a connection that broke before anything was sent; and, if the verb may be repeated
 // (R4, R11), after a lost answer. Bounded, with jitter.
@@ -90,6 +114,8 @@ func (s *Store) explain(ctx context.Context, err error) error {
 		if schemaErr == nil && found < wanted {
 			return &pacht.SchemaError{Found: found, Wanted: wanted}
 		}
+	case "25006": // read_only_sql_transaction
+		return fmt.Errorf("the server takes no writes: it is a standby, or was set to read only: %w", err)
 	case "55P03": // lock_not_available
 		return fmt.Errorf("%w: %w", pacht.ErrBusy, err)
 	}

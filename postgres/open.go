@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +17,9 @@ import (
 )
 
 // Open opens a pool of its own and makes a store on it; Close closes both. It fails if the
-// server does not answer. Errors never show the password.
+// server does not answer. Errors never show the password. Of several hosts in the URL it takes
+// the first that takes writes, unless target_session_attrs says otherwise, and waits 3 s for
+// each, unless connect_timeout does.
 func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if _, rest, ok := strings.Cut(url, "://"); ok && rest == "" {
 		return nil, badURL("it names neither a host nor a database")
@@ -26,15 +30,23 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 		_, reason, _ := strings.Cut(err.Error(), "`: ")
 		return nil, badURL(reason)
 	}
+	several := hosts(poolConfig.ConnConfig) > 1
 	if poolConfig.ConnConfig.ConnectTimeout == 0 {
 		poolConfig.ConnConfig.ConnectTimeout = 10 * time.Second
+		if several { // a host that is gone without a sign must not take a call's whole time
+			poolConfig.ConnConfig.ConnectTimeout = 3 * time.Second
+		}
 	}
-	p := &prober{}
+	if several && poolConfig.ConnConfig.ValidateConnect == nil {
+		poolConfig.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	p, l := &prober{}, &lineage{opened: true}
 	if mode := poolConfig.ConnConfig.DefaultQueryExecMode; mode == pgx.QueryExecModeCacheStatement {
 		p.wanted = true
 		poolConfig.ConnConfig.DefaultQueryExecMode = poolerProof(poolConfig.ConnConfig)
 	}
 	p.watch(poolConfig)
+	l.watch(poolConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {
 		return nil, fmt.Errorf("open PostgreSQL: %w", err)
@@ -43,13 +55,22 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("open PostgreSQL at %s: %w", poolConfig.ConnConfig.Host, telling(err))
 	}
-	s, err := makeStore(pool, cfg, p)
+	s, err := makeStore(pool, cfg, p, l)
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
 	s.opened = true
 	return s, nil
+}
+
+// hosts counts the servers that a connection may end at.
+func hosts(cfg *pgx.ConnConfig) int {
+	seen := map[string]bool{net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))): true}
+	for _, f := range cfg.Fallbacks { // also the same host again, with and without TLS
+		seen[net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port)))] = true
+	}
+	return len(seen)
 }
 
 func badURL(why string) error {

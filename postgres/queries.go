@@ -45,6 +45,7 @@ type queries struct {
 	Decide         string `sql:"decide"`
 	Decisions      string `sql:"decisions"`
 	Due            string `sql:"due"`
+	Durable        string `sql:"durable"`
 	Effects        string `sql:"effects"`
 	Enqueue        string `sql:"enqueue"`
 	Expire         string `sql:"expire"`
@@ -58,6 +59,7 @@ type queries struct {
 	Keys           string `sql:"keys"`
 	LeaseStats     string `sql:"lease_stats"`
 	Leave          string `sql:"leave"`
+	Lineage        string `sql:"lineage"`
 	Listen         string `sql:"listen"`
 	LockJob        string `sql:"lock_job"`
 	Notify         string `sql:"notify"`

@@ -176,13 +176,14 @@ type fate struct {
 	until      time.Time
 }
 
-// fates looks in a transaction of its own, and keeps late outcomes as reports (R7).
+// fates looks in a transaction of its own, and keeps late outcomes as reports (R7). What the
+// ledger says is answered when it is as durable as a settle.
 func (s *Store) fates(ctx context.Context, list []pacht.Settlement) ([]fate, error) {
 	var fates []fate
 	err := s.again(ctx, true, fmt.Sprintf("explain %d settlements", len(list)), func() error {
 		var each func(scanner) error
 		fates, each = fateReader(len(list))
-		_, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: s.sql.Settled, args: fateArgs(list, true), each: each})
+		_, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: s.sql.Settled, args: fateArgs(list, true), each: each}, s.durable())
 		return err
 	})
 	return fates, err

@@ -50,6 +50,7 @@ type Store struct {
 	// unprepared says that the caller's pool prepares statements in vain.
 	unprepared atomic.Bool
 	prober     *prober
+	lineage    *lineage
 	floors     floors
 	gateless   atomic.Int64 // claims go without turns until then, in nanoseconds since 1970
 	pruned     sweeping.Hints
@@ -66,13 +67,13 @@ const (
 )
 
 // New makes a store on the caller's pool, which it never closes. It opens no connection yet.
-func New(pool *pgxpool.Pool, cfg Config) (*Store, error) { return makeStore(pool, cfg, &prober{}) }
+func New(pool *pgxpool.Pool, cfg Config) (*Store, error) { return makeStore(pool, cfg, &prober{}, &lineage{}) }
 
-func makeStore(pool *pgxpool.Pool, cfg Config, p *prober) (*Store, error) {
+func makeStore(pool *pgxpool.Pool, cfg Config, p *prober, l *lineage) (*Store, error) {
 	if pool == nil {
 		return nil, &pacht.InvalidError{Field: "pool", Value: "nil", Bound: "an open pool"}
 	}
-	s := &Store{pool: pool, schema: cfg.Schema, limits: cfg.Limits, timeout: cfg.StatementTimeout, prober: p}
+	s := &Store{pool: pool, schema: cfg.Schema, limits: cfg.Limits, timeout: cfg.StatementTimeout, prober: p, lineage: l}
 	if err := s.configure(); err != nil {
 		return nil, err
 	}
@@ -84,7 +85,19 @@ func makeStore(pool *pgxpool.Pool, cfg Config, p *prober) (*Store, error) {
 		s.own.Close()
 		return nil, err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.moved = s.giveUpConnections
 	return s, nil
+}
+
+// giveUpConnections closes the store's own connections, those in use when they come back.
+func (s *Store) giveUpConnections() {
+	s.own.Reset()
+	s.renewal.Reset()
+	if s.opened {
+		s.pool.Reset()
+	}
 }
 
 func (s *Store) configure() error {
@@ -137,6 +150,9 @@ func (s *Store) privatePool(n int32) (*pgxpool.Pool, error) {
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = n, 0, 0
 	cfg.ConnConfig.DefaultQueryExecMode = s.mode
 	s.prober.watch(cfg)
+	if !s.lineage.opened {
+		s.lineage.watch(cfg)
+	}
 	cfg.ConnConfig.OnNotification = nil // the caller's; with it none would come to Listen
 	if cfg.ShouldPing == nil {          // pgx pings after a second: an idle worker's looks would each cost two
 		cfg.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingAfter }

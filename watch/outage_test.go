@@ -30,7 +30,9 @@ func (g *gone) answer(ctx context.Context) error {
 	return nil
 }
 
-func (g *gone) Now(ctx context.Context) (time.Time, error) { return time.Now(), g.answer(ctx) }
+func (g *gone) Renew(ctx context.Context, _ []pacht.Ref) (pacht.Renewals, error) {
+	return pacht.Renewals{Now: time.Now()}, g.answer(ctx)
+}
 
 func (g *gone) Expire(ctx context.Context, _ pacht.ExpireRequest) (pacht.Pass, error) {
 	err := g.answer(ctx)

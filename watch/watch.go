@@ -44,10 +44,11 @@ type Config struct {
 	OnPass func(pacht.Pass)
 }
 
-// Store is what a watcher needs: passes, and a clock that tells whether the database answers.
+// Store is what a watcher needs: passes, and renewals, to find out whether holders can be heard
+// again after an outage.
 type Store interface {
 	pacht.Expirer
-	Now(ctx context.Context) (time.Time, error)
+	Renew(ctx context.Context, refs []pacht.Ref) (pacht.Renewals, error)
 }
 
 // Watcher is a Stuck Watcher, made by New.
@@ -119,12 +120,13 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// outage waits until the database answers, and then on: counted from the last failure, the
-// holders would have whatever happens to be left of that time (R7).
+// outage waits until the database takes writes, and then on: counted from the last failure, the
+// holders would have whatever happens to be left of that time (R7). A database that only reads,
+// as a standby before its promotion does, is out: no holder can settle there.
 func (w *Watcher) outage(ctx context.Context) error {
 	for {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
-		_, err := w.store.Now(call)
+		_, err := w.store.Renew(call, []pacht.Ref{{}}) // no job has it
 		cancel()
 		switch {
 		case err == nil:

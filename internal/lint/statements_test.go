@@ -33,6 +33,8 @@ var oneStoreOnly = []alone{
 	{"postgres", "schema_lock", "SQLite's write transaction is the lock"},
 	{"postgres", "schema", "SQLite has no schemas"},
 	{"postgres", "backend", "no process of a server stands behind a file"},
+	{"postgres", "durable", "a commit of SQLite waits for nobody else"},
+	{"postgres", "lineage", "no other file takes the place of a file"},
 	{"postgres", "bound*", "a session of PostgreSQL can be bounded in time, a connection to a file cannot"},
 	{"postgres", "break*", "PostgreSQL breaks a transaction by an error; SQLite's stays usable after one, the Tx rolls it back"},
 	{"postgres", "*listen", "SQLite has no notices: its store hears of its own enqueues"},

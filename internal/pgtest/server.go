@@ -40,6 +40,25 @@ func newServer(ctx context.Context, more ...string) (*Server, error) {
 	return &Server{s}, nil
 }
 
+// Standby starts a hot standby of the server, that streams over an address of the server or of
+// a proxy in front of it. It is removed at the end of the test.
+func (s *Server) Standby(t testing.TB, name, through string, more ...string) *Server {
+	t.Helper()
+	b, err := s.StartStandby(t.Context(), name, through, more...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Remove(); err != nil {
+			t.Errorf("pgtest: remove the standby: %v", err)
+		}
+	})
+	return &Server{b}
+}
+
+// Promote makes a standby a primary, which takes writes then.
+func (s *Server) Promote(t testing.TB) { t.Helper(); must(t, s.Server.Promote(t.Context())) }
+
 // Database makes an empty database, dropped at the end of the test.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
