@@ -67,7 +67,9 @@ const (
 )
 
 // New makes a store on the caller's pool, which it never closes. It opens no connection yet.
-func New(pool *pgxpool.Pool, cfg Config) (*Store, error) { return makeStore(pool, cfg, &prober{}, &lineage{}) }
+func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
+	return makeStore(pool, cfg, &prober{}, &lineage{})
+}
 
 func makeStore(pool *pgxpool.Pool, cfg Config, p *prober, l *lineage) (*Store, error) {
 	if pool == nil {

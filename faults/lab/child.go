@@ -63,6 +63,7 @@ func runWorker(ctx context.Context, task []byte, ready func(any) error) (err err
 		NoWatch:  order.Watch == 0,
 		Watch:    watch.Config{Period: max(order.Watch, 10*time.Millisecond), Poll: max(order.Watch/4, 10*time.Millisecond)},
 		NoSweep:  true,
+		OnEvent:  c.heard,
 		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/worker"
 )
 
 // Work is what the fleet's jobs are about: nothing.
@@ -36,6 +37,7 @@ type Handler struct {
 	Snooze float64 `json:"snooze,omitempty"` // share of the attempts that put the job off instead of the effect
 	Panic  float64 `json:"panic,omitempty"`  // share of the attempts that panic after their effect
 
+	Tell     bool          `json:"tell,omitempty"`      // tell the recorder of each completion that the database has answered
 	Ensure   bool          `json:"ensure,omitempty"`    // ask for half the TTL before the effect
 	Deaf     bool          `json:"deaf,omitempty"`      // go on although the context was cancelled
 	RepeatTx bool          `json:"repeat_tx,omitempty"` // repeat the business transaction as a whole when its COMMIT fails
@@ -48,6 +50,13 @@ type crew struct {
 	owner    string
 	pen      *Pen // nil: nobody is told
 	business business
+}
+
+// heard takes in what became of a job.
+func (c *crew) heard(ev worker.Event) {
+	if c.Tell && c.pen != nil && ev.Type == worker.EventSettled && ev.Status == pacht.Completed {
+		_ = c.pen.Settled(ev.Job.Ref(), c.owner) // of what nobody was told nobody claims anything
+	}
 }
 
 var errChance = errors.New("failed by chance")

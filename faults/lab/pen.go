@@ -53,6 +53,12 @@ func (p *Pen) End(ref pacht.Ref, owner, how string) error {
 	return err
 }
 
+// Settled says that the database has answered: the job is completed.
+func (p *Pen) Settled(ref pacht.Ref, owner string) error {
+	_, err := p.tell(Settled, ref, "-", owner)
+	return err
+}
+
 func (p *Pen) tell(what string, ref pacht.Ref, word, owner string) (stale bool, err error) {
 	answer, err := p.ask(fmt.Sprintf("%s %d %d %s %s", what, ref.Job, ref.Token, word, owner))
 	return answer == "stale", err

@@ -18,12 +18,14 @@ const (
 	Begin  = "begin"  // a handler has begun
 	Effect = "effect" // something that cannot be rolled back, at an outside resource with a fence
 	End    = "end"    // the handler is about to return
+	// Settled: the database has answered that the job is completed. Only with Handler.Tell.
+	Settled = "settled"
 )
 
 // Event is one line of the recorder, in the order in which it came.
 type Event struct {
 	At    time.Time // by the recorder's clock
-	What  string    // Begin, Effect or End
+	What  string    // Begin, Effect, End or Settled
 	Ref   pacht.Ref
 	Stale bool   // a higher token had been seen for the job: an effect was refused
 	Word  string // of an End: how

@@ -153,6 +153,19 @@ var rules = []struct {
 		good: map[string]string{"a_test.go": `package pacht; func a() { scanner.Skip(1) }`},
 	},
 	{
+		name: "tests find goroutines left behind", find: testsFindGoroutinesLeftBehind,
+		bad: map[string]string{
+			"worker/a_test.go": `package worker; func TestA(t *testing.T) {}`,
+			"watch/a_test.go":  `package watch; func TestMain(m *testing.M) { m.Run() }`,
+		},
+		good: map[string]string{
+			"worker/a_test.go":      `package worker; func TestA(t *testing.T) {}`,
+			"worker/main_test.go":   `package worker_test; import "go.uber.org/goleak"; func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }`,
+			"postgres/main_test.go": `package postgres; import "github.com/pacht-queue/pacht/internal/pgtest"; func TestMain(m *testing.M) { pgtest.Main(m) }`,
+			"storetest/a_test.go":   `package storetest; func shared() {}`,
+		},
+	},
+	{
 		name: "nothing is left for later", find: nothingIsLeftForLater,
 		bad:  map[string]string{"a.go": "package pacht\n// TO" + "DO: think\n"},
 		good: map[string]string{"a.go": "package pacht\n// To do this, call F.\n"},

@@ -11,11 +11,11 @@ import (
 
 // Proxy stands between a client and a server.
 type Proxy struct {
-	target   string
 	listener net.Listener
 	done     sync.WaitGroup
 
 	mu        sync.Mutex
+	target    string
 	wake      chan struct{} // closed and replaced whenever a setting changes
 	conns     map[net.Conn]bool
 	closed    bool
@@ -49,6 +49,10 @@ func (p *Proxy) Cut() {
 		c.Close()
 	}
 }
+
+// Lead lets new connections go to another target, as a name does that leads elsewhere now. Those
+// that are there stay where they are.
+func (p *Proxy) Lead(target string) { p.set(func() { p.target = target }) }
 
 // Refuse closes new connections at once while it is on.
 func (p *Proxy) Refuse(on bool) { p.set(func() { p.refuse = on }) }
@@ -94,7 +98,10 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	defer p.drop(client)
-	server, err := net.Dial("tcp", p.target)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", target)
 	if err != nil {
 		return
 	}

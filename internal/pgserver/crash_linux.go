@@ -38,6 +38,9 @@ func (s *Server) Freeze() error {
 
 // Thaw lets them go on.
 func (s *Server) Thaw() error {
+	if s.proc == nil {
+		return nil
+	}
 	all, err := family(s.PID())
 	for _, pid := range all {
 		err = errors.Join(err, signal(pid, syscall.SIGCONT))
@@ -48,6 +51,9 @@ func (s *Server) Thaw() error {
 // freeze stops the postmaster first, which then starts no more sessions, and then the sessions:
 // each is the leader of a group of its own, so that no signal reaches them together.
 func (s *Server) freeze() ([]int, error) {
+	if s.proc == nil {
+		return nil, errors.New("pgserver: the server does not run")
+	}
 	if err := signal(s.PID(), syscall.SIGSTOP); err != nil {
 		return nil, err
 	}

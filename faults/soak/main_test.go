@@ -1,0 +1,9 @@
+package soak
+
+import (
+	"testing"
+
+	"github.com/pacht-queue/pacht/faults/lab"
+)
+
+func TestMain(m *testing.M) { lab.Main(m, lab.Role{Name: "laborer", Run: labor}) }
