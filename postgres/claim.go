@@ -134,7 +134,10 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 		})
 		return err
 	})
-	return claims, err
+	if err != nil {
+		return pacht.Claims{}, err
+	}
+	return claims, nil
 }
 
 // claim runs a statement that answers with held jobs, about so many at most.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -74,8 +73,8 @@ func (s *Server) session(ctx context.Context, fn func(*pgx.Conn) error) error {
 	return errors.Join(fn(conn), conn.Close(context.WithoutCancel(ctx)))
 }
 
-// copyTo makes a slot for the copy and takes a base backup, by the server's own program if it
-// is there: some packages have nothing but the server.
+// copyTo makes a slot for the copy and takes a base backup, by hand: pg_basebackup is not in
+// every package of the server.
 func (s *Server) copyTo(ctx context.Context, b *Server, slot string) error {
 	if err := Execute(ctx, s.URL("postgres"), "SELECT pg_create_physical_replication_slot('"+slot+"', true)"); err != nil {
 		return err
@@ -87,12 +86,7 @@ func (s *Server) copyTo(ctx context.Context, b *Server, slot string) error {
 	if err := giveAway(b.dir, data); err != nil {
 		return err
 	}
-	if _, err := exec.LookPath(filepath.Join(s.bin.dir, "pg_basebackup")); err == nil {
-		cmd := b.command(ctx, "pg_basebackup", "-D", data, "-d", s.URL("postgres"), "-X", "stream", "-c", "fast", "--no-sync")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("pg_basebackup: %w\n%s", err, out)
-		}
-	} else if err := s.session(ctx, func(conn *pgx.Conn) error { return s.backUp(ctx, conn, data) }); err != nil {
+	if err := s.session(ctx, func(conn *pgx.Conn) error { return s.backUp(ctx, conn, data) }); err != nil {
 		return fmt.Errorf("copy the files: %w", err)
 	}
 	return put(filepath.Join(data, "standby.signal"), strings.NewReader(""))
@@ -132,13 +126,19 @@ func copyTree(from, to string) error {
 			return nil
 		}
 		target := filepath.Join(to, rel)
+		if top, _, inside := strings.Cut(rel, string(filepath.Separator)); inside && ofTheRunning[top] {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
 		if d.IsDir() {
 			if err := os.Mkdir(target, 0o700); err != nil {
 				return err
 			}
 			return giveAway(target)
 		}
-		if top, _, inside := strings.Cut(rel, string(filepath.Separator)); inside && ofTheRunning[top] || !d.Type().IsRegular() {
+		if !d.Type().IsRegular() {
 			return nil
 		}
 		file, err := os.Open(path)

@@ -1,8 +1,6 @@
 package pgserver
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,23 +18,9 @@ func scalar(t *testing.T, s *Server, sql string) (answer string) {
 	return answer
 }
 
-// primary is a server whose programs, if bare, are the server's alone, as some packages have it.
-func primary(t *testing.T, bare bool) *Server {
+func primary(t *testing.T) *Server {
 	t.Helper()
-	bin, err := findPrograms()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bare {
-		dir := t.TempDir()
-		for _, name := range []string{"initdb", "postgres"} {
-			if err := os.Symlink(filepath.Join(bin.dir, name), filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		t.Setenv("PACHT_PG_BIN", dir)
-	}
-	s, err := Start(t.Context(), "fsync=off")
+	s, err := Start(t.Context(), "fsync=off", "dynamic_shared_memory_type=mmap")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,65 +33,61 @@ func primary(t *testing.T, bare bool) *Server {
 }
 
 func TestStandbyFollowsItsPrimaryAndTakesOver(t *testing.T) {
-	for name, bare := range map[string]bool{"with all programs": false, "with the server alone": true} {
-		t.Run(name, func(t *testing.T) {
-			a := primary(t, bare)
-			if err := Execute(t.Context(), a.URL("postgres"), "CREATE TABLE kept AS SELECT 'before'::text AS v"); err != nil {
-				t.Fatal(err)
+	a := primary(t)
+	if err := Execute(t.Context(), a.URL("postgres"), "CREATE TABLE kept AS SELECT 'before'::text AS v"); err != nil {
+		t.Fatal(err)
+	}
+	b, err := a.StartStandby(t.Context(), "b", a.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := b.Remove(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if got := scalar(t, b, "SELECT pg_is_in_recovery()::text"); got != "true" {
+		t.Errorf("in recovery: %s", got)
+	}
+	if err := Execute(t.Context(), a.URL("postgres"), "UPDATE kept SET v = 'after'"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); scalar(t, b, "SELECT v FROM kept") != "after"; {
+		if time.Now().After(deadline) {
+			t.Fatal("the standby does not follow")
+		}
+	}
+	pid := a.PID()
+	all, err := family(pid)
+	if err != nil || len(all) < 3 {
+		t.Errorf("processes of the server: %d, %v", len(all), err)
+	}
+	if err := a.Crash(); err != nil {
+		t.Error(err)
+	}
+	for _, one := range all {
+		for deadline := time.Now().Add(20 * time.Second); !gone(one); {
+			if time.Now().After(deadline) {
+				t.Fatalf("process %d outlived the crash", one)
 			}
-			b, err := a.StartStandby(t.Context(), "b", a.Addr())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := b.Remove(); err != nil {
-					t.Error(err)
-				}
-			}()
-			if got := scalar(t, b, "SELECT pg_is_in_recovery()::text"); got != "true" {
-				t.Errorf("in recovery: %s", got)
-			}
-			if err := Execute(t.Context(), a.URL("postgres"), "UPDATE kept SET v = 'after'"); err != nil {
-				t.Fatal(err)
-			}
-			for deadline := time.Now().Add(20 * time.Second); scalar(t, b, "SELECT v FROM kept") != "after"; {
-				if time.Now().After(deadline) {
-					t.Fatal("the standby does not follow")
-				}
-			}
-			pid := a.PID()
-			all, err := family(pid)
-			if err != nil || len(all) < 3 {
-				t.Errorf("processes of the server: %d, %v", len(all), err)
-			}
-			if err := a.Crash(); err != nil {
-				t.Error(err)
-			}
-			for _, one := range all {
-				for deadline := time.Now().Add(20 * time.Second); !gone(one); {
-					if time.Now().After(deadline) {
-						t.Fatalf("process %d outlived the crash", one)
-					}
-				}
-			}
-			if err := b.Promote(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := Execute(t.Context(), b.URL("postgres"), "UPDATE kept SET v = 'promoted'"); err != nil {
-				t.Error(err)
-			}
-			if err := a.Start(t.Context()); err != nil { // nobody fences it
-				t.Fatal(err)
-			}
-			if got := scalar(t, a, "SELECT v FROM kept"); got != "after" {
-				t.Errorf("the old primary has %q", got)
-			}
-		})
+		}
+	}
+	if err := b.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Execute(t.Context(), b.URL("postgres"), "UPDATE kept SET v = 'promoted'"); err != nil {
+		t.Error(err)
+	}
+	if err := a.Start(t.Context()); err != nil { // nobody fences it
+		t.Fatal(err)
+	}
+	if got := scalar(t, a, "SELECT v FROM kept"); got != "after" {
+		t.Errorf("the old primary has %q", got)
 	}
 }
 
 func TestFrozenServerAnswersNobodyUntilItIsThawed(t *testing.T) {
-	s := primary(t, false)
+	s := primary(t)
 	if err := s.Freeze(); err != nil {
 		t.Fatal(err)
 	}
