@@ -32,10 +32,10 @@ func TestAsynchronousStandbyLosesTheLastMomentsAndNothingElse(t *testing.T) {
 	lab.Await(t, 60*time.Second, "more is enqueued and done behind its back", func() bool {
 		return callers.answered() > enqueued+n/10 && rec.Count(lab.Settled) > settled+n/20
 	})
-	moment := time.Now()
 	if err := p.primary.Crash(); err != nil {
 		t.Fatal(err)
 	}
+	moment := time.Now()
 	if err := p.standby.Server.Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -47,10 +47,10 @@ func takeOver(t *testing.T, how string, leave func(*pair) error) {
 		return callers.answered() > n/3 && rec.Count(lab.Settled) > n/6
 	})
 
-	moment := time.Now()
 	if err := leave(p); err != nil {
 		t.Fatal(err)
 	}
+	moment := time.Now()
 	address.Lead(p.standby.Addr())
 	recovering := time.Duration(lab.Scale(1, 15)) * time.Second
 	// What people can still read is old, and nothing can be written.
@@ -186,13 +186,12 @@ func returns(t *testing.T, p *pair, how string, callers *crowd, fleet *lab.Fleet
 		t.Errorf("%d leases were taken at the old primary", n)
 	}
 	fresh := lab.Open(t, p.both)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err := fresh.Enqueue(ctx, []pacht.NewJob{pacht.New(lab.Work{N: -1})})
-	if err == nil {
-		t.Error("the old primary has answered an enqueue, and no standby has it")
-	}
-	lab.Await(t, 20*time.Second, "the enqueue of a new process stands at the old primary", func() bool {
+	lab.Await(t, 60*time.Second, "the enqueue of a new process stands at the old primary", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if _, err := fresh.Enqueue(ctx, []pacht.NewJob{pacht.New(lab.Work{N: -1}, pacht.IdempotencyKey("new process"))}); err == nil {
+			t.Fatal("the old primary has answered an enqueue, and no standby has it")
+		}
 		return ask[int](t, old, "SELECT count(*) FROM pacht.jobs WHERE args->>'n' = '-1'") == 1
 	})
 }

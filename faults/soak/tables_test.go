@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func (q *tables) empties(store database.Database) {
 		q.t.Fatalf("%T cannot be aged", store)
 	}
 	pachttest.Age(q.t.Context(), q.t, ager, 25*time.Hour)
-	s, err := sweep.New(store, sweep.Config{Retention: pacht.Retention{Completed: time.Second}, Period: 100 * time.Millisecond})
+	s, err := sweep.New(store, sweep.Config{Retention: pacht.Retention{Completed: time.Second}, Period: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		q.t.Fatal(err)
 	}
