@@ -120,6 +120,6 @@ func (c *crowd) enqueue(ctx context.Context, number int, do string) {
 			return
 		}
 		c.mu.Unlock()
-		_ = clock.Sleep(ctx, clock.Jitter(20*time.Millisecond)) // its end shows in the loop
+		_ = clock.Sleep(ctx, clock.Jitter(100*time.Millisecond)) // its end shows in the loop
 	}
 }

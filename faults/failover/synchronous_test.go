@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/faults/lab"
+	"github.com/pacht-queue/pacht/internal/clock"
 	"github.com/pacht-queue/pacht/internal/netfault"
 )
 
@@ -41,7 +42,7 @@ func takeOver(t *testing.T, how string, leave func(*pair) error) {
 	pairs := lab.StartFleet(t, lab.FleetConfig{Database: p.both, Recorder: rec, Processes: 2, Handler: handler})
 	single := lab.StartFleet(t, lab.FleetConfig{Database: moving, Recorder: rec, Processes: 1, Handler: handler})
 	callers := gather(t, p.both, 6)
-	n := lab.Scale(2000, 20000)
+	n := lab.Scale(1000, 20000)
 	callers.more(n, "")
 	lab.Await(t, 60*time.Second, "a third is enqueued and work is done", func() bool {
 		return callers.answered() > n/3 && rec.Count(lab.Settled) > n/6
@@ -60,6 +61,7 @@ func takeOver(t *testing.T, how string, leave func(*pair) error) {
 		if err == nil {
 			t.Fatal("a server in recovery gave out work")
 		}
+		_ = clock.Sleep(t.Context(), 100*time.Millisecond)
 		return time.Since(moment) > recovering
 	})
 	if err := p.standby.Server.Promote(t.Context()); err != nil {
