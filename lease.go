@@ -73,11 +73,16 @@ func (t *Token) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// unmarshalInt reads an integer as JSON spells it, in quotes or not: no plus, no leading zero.
 func unmarshalInt(b []byte) (int64, error) {
 	if len(b) >= 2 && b[0] == '"' {
 		b = b[1 : len(b)-1]
 	}
-	return strconv.ParseInt(string(b), 10, 64)
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	if err == nil && strconv.FormatInt(n, 10) != string(b) {
+		return 0, &InvalidError{Field: "integer", Value: clip(string(b)), Bound: "decimal digits, without a plus or zeros before them"}
+	}
+	return n, err
 }
 
 // Ref names one lease of one job: what every write after the claim carries (R3).

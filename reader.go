@@ -60,6 +60,22 @@ func (f *Filter) Validate() error {
 	if f.Status != "" && !slices.Contains(Statuses, f.Status) {
 		return &InvalidError{Field: "status", Value: clip(string(f.Status)), Bound: "Pending, Processing, Stuck, Completed, Dead or Cancelled"}
 	}
+	for _, each := range [][2]string{{"kind", f.Kind}, {"queue", f.Queue}} {
+		if each[1] == "" {
+			continue
+		}
+		if err := ValidName(each[0], each[1]); err != nil {
+			return err
+		}
+	}
+	if f.Owner != "" {
+		if err := ValidOwner(f.Owner); err != nil {
+			return err
+		}
+	}
+	if f.Before < 0 {
+		return &InvalidError{Field: "before", Value: f.Before.String(), Bound: "0 (from the newest) or more"}
+	}
 	return nil
 }
 

@@ -36,9 +36,18 @@ func (l *line) place(key string) any {
 	}[key]
 }
 
+// lineLimits hold args and metadata at their largest; both are checked by themselves, too.
+var lineLimits = pacht.Limits{ArgsBytes: 3 * pacht.MaxArgsBytes, JSONDepth: pacht.MaxJSONDepth + 1}
+
 // parseLine reads exactly one object. A key that is unknown, in another case or there twice is
-// refused: what it was meant to say would be lost silently.
+// refused: what it was meant to say would be lost silently. So is text that the decoder would mend
+// before anybody sees it: two keys of different jobs would become one (R11).
 func parseLine(raw []byte) (pacht.NewJob, error) {
+	if json.Valid(raw) {
+		if err := lineLimits.ValidJSON("line", raw); err != nil {
+			return pacht.NewJob{}, err
+		}
+	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if start, err := dec.Token(); err != nil {
 		return pacht.NewJob{}, notJSON(err)

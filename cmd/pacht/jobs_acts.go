@@ -143,8 +143,8 @@ token, else to the one that was just read. Of two that resolve, one wins.`,
 // and then it says so.
 func fence(ctx context.Context, db pacht.Reader, id pacht.ID, token string) (pacht.Ref, string, error) {
 	if token != "" {
-		n, err := strconv.ParseInt(token, 10, 64)
-		if err != nil || n < 0 {
+		n, err := strconv.ParseUint(token, 10, 63)
+		if err != nil {
 			return pacht.Ref{}, "", &pacht.InvalidError{Field: "token", Value: strconv.Quote(cut(token, 40)), Bound: "a whole number, 0 or more"}
 		}
 		return pacht.Ref{Job: id, Token: pacht.Token(n)}, "", nil

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -83,15 +85,21 @@ func (v durationValue) Set(s string) error {
 	return nil
 }
 
-// parseDuration reads what time.ParseDuration does, and whole or broken days and weeks.
+var decimal = regexp.MustCompile(`^[+-]?([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})$`)
+
+// parseDuration reads what time.ParseDuration does, and whole or broken days and weeks: exactly,
+// because a TTL of 0.7d that is a nanosecond short is no whole number of milliseconds.
 func parseDuration(s string) (time.Duration, error) {
 	for suffix, unit := range map[string]time.Duration{"d": day, "w": 7 * day} {
 		number, ok := strings.CutSuffix(s, suffix)
-		if !ok {
+		if !ok || !decimal.MatchString(number) {
 			continue
 		}
-		if n, err := strconv.ParseFloat(number, 64); err == nil && n*float64(unit) < float64(1<<62) && n > -1e5 {
-			return time.Duration(n * float64(unit)), nil
+		if n, ok := new(big.Rat).SetString(number); ok {
+			n.Mul(n, new(big.Rat).SetInt64(int64(unit)))
+			if whole := new(big.Int).Quo(n.Num(), n.Denom()); whole.IsInt64() {
+				return time.Duration(whole.Int64()), nil
+			}
 		}
 	}
 	d, err := time.ParseDuration(s)

@@ -205,7 +205,7 @@ func parseQueues(flags []string) (map[string]int, error) {
 		n := 1
 		if given {
 			var err error
-			if n, err = strconv.Atoi(number); err != nil {
+			if n, err = strconv.Atoi(number); err != nil || strings.HasPrefix(number, "+") {
 				return nil, &pacht.InvalidError{Field: "queue", Value: strconv.Quote(cut(s, 60)), Bound: "QUEUE or QUEUE=N with N from 1 to 100000"}
 			}
 		}

@@ -28,7 +28,8 @@ func parseFile(rest string) (target, error) {
 	path, query, _ := strings.Cut(rest, "?")
 	if after, ok := strings.CutPrefix(path, "//"); ok {
 		if !strings.HasPrefix(after, "/") {
-			return target{}, refuse("sqlite:" + path + " (two slashes name a host)")
+			// It may be a server's, with a password in it.
+			return target{}, refuse("sqlite://... (two slashes name a host)")
 		}
 		path = after
 	}
@@ -40,9 +41,13 @@ func parseFile(rest string) (target, error) {
 	}
 	opts, err := url.ParseQuery(query)
 	if err != nil {
-		return target{}, refuse("the options " + query)
+		return target{}, refuse(fmt.Sprintf("options that do not parse, %.60q,", query))
 	}
-	t := target{file: path, prefix: opts.Get("prefix")}
+	prefix, err := single(opts, "prefix")
+	if err != nil {
+		return target{}, err
+	}
+	t := target{file: path, prefix: prefix}
 	opts.Del("prefix")
 	for name := range opts {
 		return target{}, &pacht.InvalidError{Field: "db", Value: fmt.Sprintf("the option %q", name), Bound: "for SQLite only prefix=NAME"}
@@ -60,8 +65,19 @@ func parseServer(rawURL string) (target, error) {
 		// The error of url.Parse repeats the URL, and the password with it.
 		return target{}, refuse("a postgres URL that does not parse (is the password percent-encoded?)")
 	}
-	opts := u.Query()
-	t := target{schema: opts.Get("schema")}
+	if u.Opaque != "" {
+		return target{}, refuse("a postgres URL without // before its host")
+	}
+	// url.Query passes over what it cannot read: an option such as sslmode would be lost.
+	opts, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return target{}, refuse("a postgres URL whose options do not parse (a semicolon, or a percent sign that is not encoded?)")
+	}
+	schema, err := single(opts, "schema")
+	if err != nil {
+		return target{}, err
+	}
+	t := target{schema: schema}
 	if pw, ok := u.User.Password(); ok {
 		t.password = pw
 	} else {
@@ -73,6 +89,14 @@ func parseServer(rawURL string) (target, error) {
 	}
 	t.url = u.String()
 	return t, nil
+}
+
+// single is the value of an option of ours, which may not be said twice.
+func single(opts url.Values, name string) (string, error) {
+	if said := opts[name]; len(said) > 1 {
+		return "", &pacht.InvalidError{Field: "db", Value: fmt.Sprintf("%s twice, as %.60q and %.60q,", name, said[0], said[1]), Bound: "each option of ours once"}
+	}
+	return opts.Get(name), nil
 }
 
 func refuse(value string) error {

@@ -37,7 +37,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	}
 	from, before := 0, 0
 	if cursor := q.Get("cursor"); cursor != "" {
-		if _, err := fmt.Sscanf(cursor, "%d.%d", &from, &before); err != nil || from < 0 {
+		_, err := fmt.Sscanf(cursor, "%d.%d", &from, &before)
+		if err != nil || from < 0 || before < 0 || fmt.Sprintf("%d.%d", from, before) != cursor {
 			refuse(w, http.StatusBadRequest, "cursor", "it is none of ours")
 			return
 		}
