@@ -11,7 +11,7 @@ BOUNDS = --max-cpu-s-per-100k 9 --max-client-cpu-s-per-100k 4 --max-wal-bytes-pe
 ARGS =
 
 .DEFAULT_GOAL = help
-.PHONY: help demo test check regress build fmt format vet staticcheck tidy race bench bench-quick clean
+.PHONY: help demo test check regress build fmt format vet staticcheck tidy race model fuzz fuzz-short faults faults-short bench bench-quick clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
@@ -34,9 +34,10 @@ fmt: ## format all Go files
 format: ## are all Go files formatted?
 	@files=$$(gofmt -l -s .) && if [ -n "$$files" ]; then echo "not formatted, run make fmt:"; echo "$$files"; exit 1; fi
 
-vet: ## go vet, also of the benchmark against other queues, which is a module of its own
+vet: ## go vet, also of the benchmark against other queues and the fault lab, which are modules of their own
 	go vet ./...
 	cd bench && go vet ./...
+	cd faults && go vet -tags faultlab ./...
 
 regress: ## what a job costs: CPU seconds and WAL bytes of a short drain, against their bounds
 	go run ./cmd/pacht bench drain --postgres --jobs 50000 --rounds 3 $(BOUNDS)
@@ -49,6 +50,26 @@ tidy: ## does go.mod say what the code imports?
 
 race: # the tests, and no way around the race detector
 	@PACHT_RACE=must scripts/test $(ARGS)
+
+model: ## check the formal model of the lease, and that each mutant of it fails; installs spin if root. MODEL=large takes minutes
+	@scripts/model $(ARGS)
+
+FUZZTIME = 2m
+
+fuzz: ## run every fuzz target for FUZZTIME. ARGS names some of them
+	@scripts/fuzz $(FUZZTIME) $(ARGS)
+
+fuzz-short: ## run every fuzz target for a second
+	@scripts/fuzz 1s $(ARGS)
+
+# FAULTS runs the lab one package after the other: each wants the machine for itself.
+FAULTS = scripts/postgres && if [ -f .cache/env ]; then . ./.cache/env; fi && cd faults && go test -tags faultlab -p 1 -shuffle=on -count=1
+
+faults: ## the fault lab at length, about 10 minutes: kills, cut connections, full disks, fail-over
+	@export PACHT_FAULTS=long; $(FAULTS) -timeout=30m $(or $(ARGS),./...)
+
+faults-short: ## the fault lab in short, a minute and a half
+	@$(FAULTS) -timeout=5m $(or $(ARGS),./...)
 
 # Node.js is not needed: without it its queues are left out, and the page says so.
 NODE_PEERS = if command -v npm >/dev/null; then cd bench/node && npm install --no-package-lock --no-audit --no-fund --silent || echo "npm failed: queues of Node.js are left out"; fi
