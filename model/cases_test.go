@@ -5,7 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A mutant without a check, and an invariant that nothing breaks, would prove nothing.
 func TestEveryMutantAndEveryInvariantHasItsCheck(t *testing.T) {
