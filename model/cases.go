@@ -12,7 +12,6 @@ const (
 // A check is one run of the model and the answer that it must have.
 type check struct {
 	name  string
-	what  string
 	set   []string // what is set: budgets, and the mutant
 	way   way
 	want  string // the invariant that must break; "" if all must hold
