@@ -25,8 +25,10 @@ import (
 type chaos struct {
 	*testing.T
 	fleet *lab.Fleet
+	rec   *lab.Recorder
 	seed  uint64
 	calm  time.Duration // between two faults of one process, at most
+	every int           // how many handlers must have come to their end between two faults of one process
 
 	over chan struct{}
 	all  sync.WaitGroup
@@ -34,8 +36,8 @@ type chaos struct {
 	done map[string]int
 }
 
-func newChaos(t *testing.T, fleet *lab.Fleet, seed uint64, calm time.Duration) *chaos {
-	c := &chaos{T: t, fleet: fleet, seed: seed, calm: calm, over: make(chan struct{}), done: map[string]int{}}
+func newChaos(t *testing.T, fleet *lab.Fleet, rec *lab.Recorder, seed uint64, calm time.Duration, every int) *chaos {
+	c := &chaos{T: t, fleet: fleet, rec: rec, seed: seed, calm: calm, every: every, over: make(chan struct{}), done: map[string]int{}}
 	t.Cleanup(c.stop) // before the fleet, which started first, ends
 	return c
 }
@@ -75,13 +77,16 @@ func (c *chaos) facts() (facts []lab.Fact) {
 	return facts
 }
 
-// torment does one of these things to each process after the other.
+// torment does one of these things to each process after the other. In between the fleet has to get
+// on: on a slow machine processes would be killed as fast as they start.
 func (c *chaos) torment(acts ...func(i int, chance *rand.Rand)) {
 	for i := range c.fleet.Size() {
 		chance := clock.Seeded(c.seed, "process", fmt.Sprint(i))
 		c.all.Go(func() {
 			for n := chance.IntN(len(acts)); c.rest(time.Duration(chance.Int64N(int64(c.calm)))); n++ {
 				acts[n%len(acts)](i, chance)
+				for since := c.rec.Count(lab.End); c.rec.Count(lab.End) < since+c.every && c.rest(20*time.Millisecond); {
+				}
 			}
 		})
 	}

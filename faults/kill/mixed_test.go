@@ -31,7 +31,7 @@ func TestAllFaultsAtOnceLoseNothing(t *testing.T) {
 	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: 24, Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
 	lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(ttl))
 
-	c := newChaos(t, fleet, seed, 1200*time.Millisecond)
+	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, 200)
 	c.torment(c.kill, c.freeze, c.terminate)
 	cut, every := c.cut(url), time.Duration(lab.Scale(3, 15))*time.Second
 	n := 0
@@ -63,7 +63,7 @@ func TestAllFaultsAtOnceLoseNothingOnAFile(t *testing.T) {
 	jobs := lab.Scale(1500, 20_000)
 	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: 8, Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
 	lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(ttl))
-	c := newChaos(t, fleet, seed, 1200*time.Millisecond)
+	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, 40)
 	c.torment(c.kill, c.freeze, c.terminate)
 	awaitDone(t, rec, jobs*9/10, 10*time.Minute)
 	c.stop()

@@ -129,7 +129,7 @@ func (p *pointed) feed(over <-chan struct{}) {
 		select {
 		case <-over:
 			return
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

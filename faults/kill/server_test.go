@@ -27,7 +27,7 @@ func TestWorkersOutliveTheirServer(t *testing.T) {
 	})
 	const long = 30 * time.Second // longer than any of these outages
 	lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(long))
-	c := newChaos(t, fleet, seed, time.Second)
+	c := newChaos(t, fleet, rec, seed, time.Second, 0)
 	cut := c.cut(url)
 	for range lab.Scale(3, 20) {
 		c.rest(200 * time.Millisecond)

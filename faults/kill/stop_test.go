@@ -24,7 +24,7 @@ func TestStopsThatAreCutShortLoseNothing(t *testing.T) {
 			Handler: lab.Handler{Seed: seed, Duration: 250 * time.Millisecond, Long: 0.05, LongFor: 800 * time.Millisecond, Tx: 0.3, RepeatTx: true},
 		})
 		lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(ttl))
-		c := newChaos(t, fleet, seed, 400*time.Millisecond)
+		c := newChaos(t, fleet, rec, seed, 400*time.Millisecond, 10)
 		c.torment(func(i int, chance *rand.Rand) {
 			fleet.Terminate(i)
 			c.count("stops")

@@ -26,9 +26,9 @@ type FleetConfig struct {
 	// Database.
 	Business string
 
-	Watch    time.Duration // the watchers' period; 0 = 100ms
+	Watch    time.Duration // the watchers' period; 0 = 200ms
 	Watchers int           // only the first so many processes watch; 0 = all, -1 = none
-	Poll     time.Duration // 0 = 20ms
+	Poll     time.Duration // 0 = 100ms
 	Grace    time.Duration // of a stop; 0 = 2s
 	Unwind   time.Duration // 0 = 1s
 
@@ -76,7 +76,7 @@ func StartFleet(t testing.TB, cfg FleetConfig) *Fleet {
 	for _, d := range []struct {
 		value    *time.Duration
 		standard time.Duration
-	}{{&cfg.Watch, 100 * time.Millisecond}, {&cfg.Poll, 20 * time.Millisecond}, {&cfg.Grace, 2 * time.Second}, {&cfg.Unwind, time.Second}} {
+	}{{&cfg.Watch, 200 * time.Millisecond}, {&cfg.Poll, 100 * time.Millisecond}, {&cfg.Grace, 2 * time.Second}, {&cfg.Unwind, time.Second}} {
 		if *d.value == 0 {
 			*d.value = d.standard
 		}

@@ -27,7 +27,8 @@ func (Work) Kind() string { return "work" }
 // met is decided by the seed and the job or attempt, in whatever process it runs.
 type Handler struct {
 	Seed     uint64        `json:"seed,omitempty"`
-	Duration time.Duration `json:"duration,omitempty"` // of an attempt: an even chance of up to this
+	Least    time.Duration `json:"least,omitempty"`    // of an attempt
+	Duration time.Duration `json:"duration,omitempty"` // on top of that, an even chance of up to this
 
 	Long    float64       `json:"long,omitempty"` // share of the jobs that take LongFor, and so need renewals
 	LongFor time.Duration `json:"long_for,omitempty"`
@@ -108,7 +109,7 @@ func (c *crew) work(ctx context.Context, job *pacht.Job[Work]) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	d := time.Duration(chance.Float64() * float64(c.Duration))
+	d := c.Least + time.Duration(chance.Float64()*float64(c.Duration))
 	if long {
 		d = c.LongFor
 	}
