@@ -53,12 +53,15 @@ func (t *callerTx) decide(ctx context.Context, verb string, d pacht.Decision) er
 	if err := d.Validate(); err != nil {
 		return err
 	}
+	if err := t.boundIdle(ctx, verb, decideIdle); err != nil {
+		return err
+	}
 	var done, now []pacht.Break
 	if err := t.on.query(ctx, t.store.sql.Decide, t.store.decideArgs(d), breaksInto(&done)); err != nil {
 		return t.failed(verb, err)
 	}
 	if len(done) == 1 {
-		return t.boundIdle(ctx, verb, decideIdle.Milliseconds())
+		return nil
 	}
 	if err := t.on.query(ctx, t.store.sql.BreaksOf, []any{d.Reference}, breaksInto(&now)); err != nil {
 		return t.failed(verb, err)

@@ -23,6 +23,7 @@ type queries struct {
 	Begin          string `sql:"begin"`
 	BeginEffect    string `sql:"begin_effect"`
 	BoundIdle      string `sql:"bound_idle"`
+	BoundLease     string `sql:"bound_lease"`
 	BoundSweep     string `sql:"bound_sweep"`
 	Bounds         string `sql:"bounds"`
 	Break          string `sql:"break"`

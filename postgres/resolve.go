@@ -26,6 +26,9 @@ func (t *callerTx) resolve(ctx context.Context, verb string, ref pacht.Ref, res 
 	if err := res.Validate(); err != nil {
 		return err
 	}
+	if err := t.boundIdle(ctx, verb, pacht.DefaultTTL); err != nil {
+		return err
+	}
 	found, resolved := false, false
 	// Whoever acts on the job or prunes it has committed when this comes through.
 	err := t.on.query(ctx, t.store.sql.LockJob, []any{int64(ref.Job)}, func(scanner) error { found = true; return nil })
@@ -44,7 +47,7 @@ func (t *callerTx) resolve(ctx context.Context, verb string, ref pacht.Ref, res 
 		return t.failed(verb, err)
 	}
 	if resolved {
-		return t.boundIdle(ctx, verb, pacht.DefaultTTL.Milliseconds())
+		return nil
 	}
 	f, err := t.fate(ctx, []pacht.Settlement{{Ref: ref}})
 	if err != nil {

@@ -136,10 +136,9 @@ func (s *Store) closing(list []pacht.Settlement, done func(n int, status pacht.S
 	if len(others) > 0 {
 		stmts = append(stmts, stmt{sql: s.sql.Settle, args: s.settleArgs(rest), each: func(scan scanner) error {
 			var place int
-			var left int64
 			var status pacht.Status
 			var late bool
-			err := scan(&place, &status, &late, &left)
+			err := scan(&place, &status, &late)
 			if err == nil {
 				done(others[place-1], status, late)
 			}

@@ -16,10 +16,9 @@ func (s *Store) SetStep(ctx context.Context, ref pacht.Ref, name string, data js
 	var set bool
 	err := s.again(ctx, false, fmt.Sprintf("set step %q of %s", name, ref), func() error {
 		set = false
-		_, err := s.transact(ctx, s.own, s.timeout, stmt{sql: s.sql.SetStep, args: stepArgs(ref, name, data), each: func(scan scanner) error {
-			var ttl int64
+		_, err := s.transact(ctx, s.own, s.timeout, stmt{sql: s.sql.SetStep, args: stepArgs(ref, name, data), each: func(scanner) error {
 			set = true
-			return scan(&ttl)
+			return nil
 		}})
 		return err
 	})

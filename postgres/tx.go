@@ -80,22 +80,21 @@ func (t *callerTx) settle(ctx context.Context, verb string, one pacht.Settlement
 	if err := one.Validate(); err != nil {
 		return err
 	}
+	if err := t.boundLease(ctx, verb, one.Ref, false); err != nil {
+		return err
+	}
 	list := []pacht.Settlement{one}
 	var closed bool
-	var left int64 // of the lease, in milliseconds
-	err := t.on.query(ctx, t.store.settleTx, t.store.settleArgs(list), func(scan scanner) error {
-		var place int
-		var status pacht.Status
-		var late bool
+	err := t.on.query(ctx, t.store.settleTx, t.store.settleArgs(list), func(scanner) error {
 		closed = true
-		return scan(&place, &status, &late, &left)
+		return nil
 	})
 	if err != nil {
 		return t.failed(verb, err)
 	}
 	if closed {
 		failpoint.Here("postgres.tx.closed")
-		return t.boundIdle(ctx, verb, left)
+		return nil
 	}
 	f, err := t.fate(ctx, list)
 	if err != nil {
@@ -123,17 +122,19 @@ func (t *callerTx) setStep(ctx context.Context, verb string, ref pacht.Ref, name
 	if err := t.store.validStep(name, data); err != nil {
 		return err
 	}
+	if err := t.boundLease(ctx, verb, ref, true); err != nil {
+		return err
+	}
 	var set bool
-	var ttl int64
-	err := t.on.query(ctx, t.store.sql.SetStep, stepArgs(ref, name, data), func(scan scanner) error {
+	err := t.on.query(ctx, t.store.sql.SetStep, stepArgs(ref, name, data), func(scanner) error {
 		set = true
-		return scan(&ttl)
+		return nil
 	})
 	if err != nil {
 		return t.failed(verb, err)
 	}
 	if set {
-		return t.boundIdle(ctx, verb, ttl)
+		return nil
 	}
 	f, err := t.fate(ctx, []pacht.Settlement{{Ref: ref}})
 	if err != nil {
@@ -142,11 +143,18 @@ func (t *callerTx) setStep(ctx context.Context, verb string, ref pacht.Ref, name
 	return f.lost(ref)
 }
 
-// boundIdle lets the server end the session if the client stops: from here on the row is
-// locked, and nobody else can close the lease.
-func (t *callerTx) boundIdle(ctx context.Context, verb string, ms int64) error {
-	const least = 1000 // however little the lease has left, the commit has to be reached
-	if err := t.on.query(ctx, t.store.sql.BoundIdle, []any{max(ms, least)}, nil); err != nil {
+// boundLease lets the server end the session if the client stops: once the row is locked nobody
+// else can close the lease. Asked before that, so that there is no moment in between.
+func (t *callerTx) boundLease(ctx context.Context, verb string, ref pacht.Ref, renewed bool) error {
+	if err := t.on.query(ctx, t.store.sql.BoundLease, []any{int64(ref.Job), int64(ref.Token), renewed}, nil); err != nil {
+		return t.failed(verb, err)
+	}
+	return nil
+}
+
+// boundIdle is boundLease for what is locked and is no held lease.
+func (t *callerTx) boundIdle(ctx context.Context, verb string, d time.Duration) error {
+	if err := t.on.query(ctx, t.store.sql.BoundIdle, []any{d.Milliseconds()}, nil); err != nil {
 		return t.failed(verb, err)
 	}
 	return nil

@@ -1,5 +1,6 @@
--- Ends the session if the transaction idles longer than this from here on, so that a stopped
--- client cannot keep the row locked for ever. A stricter bound of the caller's own stays.
+-- Ends the session if the transaction idles longer than this from here on, asked before a row is
+-- locked: so a client that is stopped at any moment after that cannot keep it locked for ever. A
+-- stricter bound of the caller's own stays.
 -- $1 milliseconds
 SELECT set_config(
     'idle_in_transaction_session_timeout',

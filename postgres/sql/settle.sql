@@ -104,10 +104,6 @@ ledger AS (
         nullif(c.output, '')::json
     FROM closed AS c
 )
-SELECT
-    c.place,
-    c.next_status,
-    c.late,
-    greatest(0, ceil(extract(epoch FROM c.lease_until - clock_timestamp()) * 1000))::bigint
+SELECT c.place, c.next_status, c.late
 FROM closed AS c
 ORDER BY c.place;
