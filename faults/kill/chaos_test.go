@@ -103,7 +103,7 @@ func (c *chaos) kill(i int, _ *rand.Rand) {
 func (c *chaos) freeze(i int, chance *rand.Rand) {
 	c.fleet.Freeze(i)
 	c.count("freezes")
-	c.rest(ttl + time.Duration(chance.Int64N(int64(ttl))))
+	c.rest(ttl + time.Duration(chance.Int64N(int64(2*ttl)))) // others take its jobs, and may be through with them
 	c.fleet.Thaw(i)
 }
 

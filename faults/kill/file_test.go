@@ -18,7 +18,7 @@ func TestProcessKilledInsideAWriteTransactionLeavesTheFileWhole(t *testing.T) {
 	seed := lab.Seed(t)
 	url := lab.Fresh(t, lab.FreshFile(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(600, 10_000)
+	jobs := lab.Scale(300, 10_000)
 	fleet := lab.StartFleet(t, lab.FleetConfig{
 		Database: url, Recorder: rec, Processes: 3, Slots: 8,
 		Handler: lab.Handler{Seed: seed, Duration: 60 * time.Millisecond, Tx: 0.4, Fail: 0.05, RepeatTx: true},

@@ -12,7 +12,7 @@ import (
 // profile is that of handlers which do a little of everything.
 func profile(seed uint64) lab.Handler {
 	return lab.Handler{
-		Seed: seed, Duration: 50 * time.Millisecond, Long: 0.002, LongFor: 1500 * time.Millisecond,
+		Seed: seed, Duration: 50 * time.Millisecond, Long: 0.02, LongFor: 1500 * time.Millisecond,
 		Tx: 0.3, Fail: 0.03, Snooze: 0.02, Panic: 0.005, Deaf: true, RepeatTx: true,
 	}
 }
@@ -27,29 +27,31 @@ func TestAllFaultsAtOnceLoseNothing(t *testing.T) {
 	server := pgtest.NewServer(t)
 	url := lab.Fresh(t, server.Database(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(10_000, 150_000)
-	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: 24, Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
-	lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(ttl))
-
-	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, 200)
+	jobs := lab.Scale(6_000, 100_000)
+	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: lab.Scale(24, 64), Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
+	fed := feed(t, fleet.Store(), lab.Scale(100, 500), jobs)
+	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, lab.Scale(500, 1000))
 	c.torment(c.kill, c.freeze, c.terminate)
 	cut, every := c.cut(url), time.Duration(lab.Scale(3, 15))*time.Second
 	n := 0
 	c.server(every, func() {
-		if n++; n%2 == 1 {
+		switch n++; {
+		case n > 4 && !lab.Long(): // enough
+		case n%2 == 1:
 			c.crash(server)
-		} else {
+		default:
 			cut()
 		}
 	})
 	awaitDone(t, rec, jobs*9/10, 10*time.Minute)
 	c.stop()
 	fleet.Revive()
+	fed.wait()
 	fleet.Finish(2 * time.Minute)
 	fleet.Shutdown()
 	a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{fleet}, Unanswered: true})
 	lab.Report(t, "all faults at once, postgres", append(c.facts(), a.Facts()...)...)
-	if a.Ledger[pacht.OutcomeExpired] == 0 || c.done["crashes"] == 0 {
+	if a.Ledger[pacht.OutcomeExpired] == 0 || a.Reports == 0 || c.done["crashes"] == 0 {
 		t.Errorf("too little happened: %+v, %v", a, c.done)
 	}
 }
@@ -60,14 +62,15 @@ func TestAllFaultsAtOnceLoseNothingOnAFile(t *testing.T) {
 	seed := lab.Seed(t)
 	url := lab.Fresh(t, lab.FreshFile(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(1500, 20_000)
+	jobs := lab.Scale(800, 20_000)
 	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: 8, Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
-	lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(ttl))
+	fed := feed(t, fleet.Store(), 50, jobs)
 	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, 40)
 	c.torment(c.kill, c.freeze, c.terminate)
 	awaitDone(t, rec, jobs*9/10, 10*time.Minute)
 	c.stop()
 	fleet.Revive()
+	fed.wait()
 	fleet.Finish(2 * time.Minute)
 	fleet.Shutdown()
 	a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{fleet}})
@@ -77,5 +80,8 @@ func TestAllFaultsAtOnceLoseNothingOnAFile(t *testing.T) {
 // awaitDone waits until so many handlers have come to their end.
 func awaitDone(t *testing.T, rec *lab.Recorder, n int, patience time.Duration) {
 	t.Helper()
-	lab.Await(t, patience, "most handlers are through", func() bool { return rec.Count(lab.End) >= n })
+	lab.Await(t, patience, "most handlers are through", func() bool { return rec.Count(lab.End) >= n || t.Failed() })
+	if t.Failed() {
+		t.FailNow()
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/faults/lab"
 	"github.com/pacht-queue/pacht/internal/clock"
 	"github.com/pacht-queue/pacht/internal/database"
@@ -64,9 +63,8 @@ func TestKillInEveryPointLosesNothing(t *testing.T) {
 				}
 			}
 		}()
-		var feeder, all sync.WaitGroup
-		over := make(chan struct{})
-		feeder.Go(func() { p.feed(over) })
+		var all sync.WaitGroup
+		fed := feed(t, p.fleet.Store(), 40, 1<<30)
 		for v := 1; v <= victims; v++ {
 			all.Go(func() {
 				chance := clock.Seeded(seed, "victim", fmt.Sprint(v))
@@ -76,8 +74,7 @@ func TestKillInEveryPointLosesNothing(t *testing.T) {
 			})
 		}
 		all.Wait()
-		close(over)
-		feeder.Wait()
+		jobs := fed.stop()
 		p.fleet.Revive()
 		p.fleet.Finish(60 * time.Second)
 		p.fleet.Shutdown()
@@ -86,7 +83,7 @@ func TestKillInEveryPointLosesNothing(t *testing.T) {
 				t.Errorf("no process was killed in %s", name)
 			}
 		}
-		a := lab.Audit(t, url, p.rec, lab.AuditOptions{Jobs: p.jobs, Fleets: []*lab.Fleet{p.fleet}, Unanswered: true})
+		a := lab.Audit(t, url, p.rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{p.fleet}, Unanswered: true})
 		lab.Report(t, "killed in every point", append([]lab.Fact{lab.F("points", len(points)), lab.F("kills", p.kills())}, a.Facts()...)...)
 	})
 }
@@ -97,7 +94,6 @@ type pointed struct {
 	url   string
 	rec   *lab.Recorder
 	fleet *lab.Fleet
-	jobs  int // of the feeder alone, until it has ended
 
 	mu    sync.Mutex
 	hit   map[string]int
@@ -109,38 +105,6 @@ func (p *pointed) kills() (n int) {
 		n += of
 	}
 	return n
-}
-
-// feed keeps some jobs waiting, so that every process finds something to do.
-func (p *pointed) feed(over <-chan struct{}) {
-	const some = 40
-	for {
-		counts, err := p.fleet.Store().Counts(p.Context())
-		var due int64
-		for _, c := range counts {
-			due += c.Due
-		}
-		if err == nil && due < some { // the table may be away for a moment
-			answers, err := p.fleet.Store().Enqueue(p.Context(), newJobs(p.jobs, some))
-			if err == nil {
-				p.jobs += len(answers)
-			}
-		}
-		select {
-		case <-over:
-			return
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-func newJobs(from, n int) []pacht.NewJob {
-	jobs := make([]pacht.NewJob, n)
-	for i := range jobs {
-		jobs[i] = pacht.New(lab.Work{N: from + i}, pacht.TTL(ttl), pacht.MaxAttempts(pacht.MaxMaxAttempts), pacht.MaxCrashes(pacht.MaxMaxCrashes),
-			pacht.IdempotencyKey(fmt.Sprint("job ", from+i))) // an unanswered enqueue is repeated, and stores nothing twice
-	}
-	return jobs
 }
 
 // kill has a process die in a point, and notes that it did.

@@ -20,7 +20,7 @@ func TestWorkersOutliveTheirServer(t *testing.T) {
 	server := pgtest.NewServer(t)
 	url := lab.Fresh(t, server.Database(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(300, 3000)
+	jobs := lab.Scale(200, 3000)
 	fleet := lab.StartFleet(t, lab.FleetConfig{
 		Database: url, Recorder: rec, Processes: 3, Slots: 8,
 		Handler: lab.Handler{Seed: seed, Duration: 150 * time.Millisecond, Long: 0.05, LongFor: 2 * time.Second, Tx: 0.5, RepeatTx: true},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
 	"github.com/pacht-queue/pacht/internal/database"
 	"github.com/pacht-queue/pacht/watch"
 	"github.com/pacht-queue/pacht/worker"
@@ -31,6 +32,19 @@ type workerSaid struct {
 	Owner string `json:"owner"`
 }
 
+// openPatiently waits for a server that is down, as a service does that is started beside it.
+func openPatiently(ctx context.Context, url string) (database.Database, error) {
+	for start := clock.Now(); ; {
+		db, err := database.Open(ctx, url)
+		if err == nil || database.Hopeless(err) || start.Elapsed() > 25*time.Second {
+			return db, err
+		}
+		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // exitUnfinished is the exit code of a worker that was stopped and left jobs to expire.
 const exitUnfinished = 3
 
@@ -40,7 +54,7 @@ func runWorker(ctx context.Context, task []byte, ready func(any) error) (err err
 	if err := json.Unmarshal(task, &order); err != nil {
 		return err
 	}
-	db, err := database.Open(ctx, order.Database)
+	db, err := openPatiently(ctx, order.Database)
 	if err != nil {
 		return err
 	}

@@ -274,7 +274,7 @@ func (f *Fleet) end() {
 	}
 	for _, l := range f.Lives() {
 		l.mu.Lock()
-		told := l.told
+		told := l.told || l.ours.Load()
 		l.mu.Unlock()
 		if l.Ended() && !told && len(l.Hits()) == 0 {
 			f.t.Errorf("process %d ended, and nobody meant it to: %s%s", l.Number, l.cmd.ProcessState, l.LastWords())

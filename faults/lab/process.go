@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ type Process struct {
 	said  []byte
 	cmd   *exec.Cmd
 	ended chan struct{}
+	ours  atomic.Bool // we killed it
 }
 
 // Spawn starts a child in a role, with variables such as "GOMAXPROCS=1" on top of our own
@@ -106,6 +108,9 @@ func (p *Process) Signal(sig syscall.Signal) {
 
 // Kill ends the process at once, frozen or not, and waits for its end.
 func (p *Process) Kill() {
+	if !p.Ended() {
+		p.ours.Store(true)
+	}
 	p.Signal(syscall.SIGKILL)
 	<-p.ended
 }
