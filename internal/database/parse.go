@@ -65,6 +65,10 @@ func parseServer(rawURL string) (target, error) {
 		// The error of url.Parse repeats the URL, and the password with it.
 		return target{}, refuse("a postgres URL that does not parse (is the password percent-encoded?)")
 	}
+	// What stands behind a # goes nowhere: mostly it is the rest of a password.
+	if strings.Contains(rawURL, "#") {
+		return target{}, refuse("a postgres URL with a # (is the password percent-encoded?)")
+	}
 	if u.Opaque != "" {
 		return target{}, refuse("a postgres URL without // before its host")
 	}
