@@ -14,9 +14,10 @@ import (
 
 // Bouncer is a PgBouncer in front of a database.
 type Bouncer struct {
-	dir  string
-	url  string
-	proc *process
+	dir     string
+	url     string
+	program string
+	proc    *process
 }
 
 // StartBouncer starts a PgBouncer in transaction mode in front of a database, with 3 server
@@ -35,8 +36,12 @@ func StartBouncer(ctx context.Context, database string, settings ...string) (*Bo
 	if err != nil {
 		return nil, err
 	}
-	b := &Bouncer{dir: dir}
-	if err := b.start(ctx, program, u, settings); err != nil {
+	b := &Bouncer{dir: dir, program: program}
+	err = b.configure(u, settings)
+	if err == nil {
+		err = b.Start(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, b.Remove())
 	}
 	return b, nil
@@ -45,16 +50,23 @@ func StartBouncer(ctx context.Context, database string, settings ...string) (*Bo
 // URL leads through it to the database.
 func (b *Bouncer) URL() string { return b.url }
 
+// Kill ends it as a crash does: all connections break. Start starts it again.
+func (b *Bouncer) Kill() error { return b.end(syscall.SIGKILL) }
+
 // Remove ends it and removes its files.
-func (b *Bouncer) Remove() error {
-	var err error
-	if b.proc != nil {
-		err = b.proc.end(syscall.SIGTERM)
+func (b *Bouncer) Remove() error { return errors.Join(b.end(syscall.SIGTERM), os.RemoveAll(b.dir)) }
+
+func (b *Bouncer) end(sig syscall.Signal) error {
+	if b.proc == nil {
+		return nil
 	}
-	return errors.Join(err, os.RemoveAll(b.dir))
+	err := b.proc.end(sig)
+	b.proc = nil
+	return err
 }
 
-func (b *Bouncer) start(ctx context.Context, program string, u *url.URL, settings []string) error {
+// configure writes what it is to be, on a free port.
+func (b *Bouncer) configure(u *url.URL, settings []string) error {
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -64,7 +76,7 @@ func (b *Bouncer) start(ctx context.Context, program string, u *url.URL, setting
 	if password, ok := u.User.Password(); ok {
 		server += " password=" + password
 	}
-	config, log := filepath.Join(b.dir, "pgbouncer.ini"), filepath.Join(b.dir, "log")
+	config := filepath.Join(b.dir, "pgbouncer.ini")
 	text := fmt.Sprintf(`[databases]
 %s = %s
 [pgbouncer]
@@ -78,17 +90,20 @@ max_client_conn = 500
 ignore_startup_parameters = extra_float_digits
 logfile = %s
 %s
-`, name, server, port, log, strings.Join(settings, "\n"))
+`, name, server, port, filepath.Join(b.dir, "log"), strings.Join(settings, "\n"))
+	b.url = fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", u.User.Username(), port, name)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return err
 	}
-	if err := giveAway(b.dir, config); err != nil {
-		return err
-	}
-	cmd := exec.Command(program, "-q", config)
+	return giveAway(b.dir, config)
+}
+
+// Start starts it again after Kill, on the same port.
+func (b *Bouncer) Start(ctx context.Context) error {
+	cmd := exec.Command(b.program, "-q", filepath.Join(b.dir, "pgbouncer.ini"))
 	cmd.Dir, cmd.SysProcAttr = b.dir, unprivileged()
 	cmd.Env = []string{"HOME=" + b.dir, "LC_ALL=C.UTF-8"}
-	if libraries := librariesOf(program); libraries != "" {
+	if libraries := librariesOf(b.program); libraries != "" {
 		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+libraries)
 	}
 	proc, err := startProcess(cmd)
@@ -96,9 +111,8 @@ logfile = %s
 		return fmt.Errorf("pgserver: start pgbouncer: %w", err)
 	}
 	b.proc = proc
-	b.url = fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", u.User.Username(), port, name)
 	if err := answers(ctx, b.url, proc.done); err != nil {
-		said, _ := os.ReadFile(log)
+		said, _ := os.ReadFile(filepath.Join(b.dir, "log"))
 		return fmt.Errorf("pgserver: pgbouncer does not answer: %w\n%s", err, tail(string(said)))
 	}
 	return nil

@@ -1,0 +1,138 @@
+package net_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/faults/crew"
+	"github.com/pacht-queue/pacht/internal/pgserver"
+	"github.com/pacht-queue/pacht/postgres"
+)
+
+// lazily makes a store on a pool of n connections that need not answer yet, as a program does
+// that starts before its database.
+func lazily(t testing.TB, url string, n int32) *postgres.Store {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MaxConns = n
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := postgres.New(pool, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(); pool.Close() })
+	return s
+}
+
+// occupy takes a connection and keeps it.
+func occupy(ctx context.Context, url string) (release func(), err error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = conn.Close(context.Background()) }, nil
+}
+
+func count(url, sql string, args ...any) (n int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	err = conn.QueryRow(ctx, sql, args...).Scan(&n)
+	return n, err
+}
+
+// S045: a session has locked a due lease and the watcher's turn, and its network goes away
+// without a word: the server keeps it. Claims pass over the row, other jobs are done, nobody
+// waits; and what stood locked is done once the session is gone.
+func TestSessionThatVanishedWithItsLocksStopsNobodyElse(t *testing.T) {
+	t.Parallel()
+	url, base := crew.Database(t)
+	const queue = "locked"
+	ids := crew.Enqueue(t, base, 20, pacht.Queue(queue))
+	p := newProxy(t, url)
+	conn, err := pgx.Connect(t.Context(), p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, sql := range []string{"BEGIN", "SELECT 1 FROM pacht.leases WHERE job_id = (SELECT min(job_id) FROM pacht.leases) FOR UPDATE", "SELECT 1 FROM pacht.watch FOR UPDATE"} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plagues["silent"](p)
+	var seen crew.Runs
+	w := crew.Start(t, base, crew.Config(queue, 4, seen.Handle))
+	crew.Eventually(t, 20*time.Second, "the others are done", func() bool {
+		waiting, err := base.Waiting(t.Context())
+		return err == nil && len(waiting) == 1 && waiting[0].Jobs == 1 && w.Status().Held == 0
+	})
+	if n, err := count(url, "SELECT count(*) FROM pg_locks WHERE NOT granted"); err != nil || n > 0 {
+		t.Errorf("%d sessions wait for a lock, %v", n, err)
+	}
+	p.heal() // ends the session at last, as keepalives of the server do
+	crew.Finished(t, base, 20*time.Second, queue)
+	if got := crew.Outcomes(t, base, ids); got[pacht.OutcomeCompleted] != len(ids) || len(got) > 1 {
+		t.Errorf("leases ended as %v", got)
+	}
+	if n := w.Status().Errors; n > 0 {
+		t.Errorf("%d calls of the worker failed", n)
+	}
+}
+
+// S045, R7: the network goes away between CompleteTx and the COMMIT. The server ends the session
+// when the lease's time is over, and the job is free again; the business write is not there.
+func TestNetworkThatVanishesBeforeTheCommitKeepsNoJob(t *testing.T) {
+	t.Parallel()
+	url, base := crew.Database(t)
+	if err := pgserver.Execute(t.Context(), url, "CREATE TABLE booked (job bigint)"); err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t, url)
+	through := lazily(t, p.url, 2)
+	id := crew.Enqueue(t, base, 1, pacht.Queue("half-done"), pacht.TTL(1200*time.Millisecond))[0]
+	claims, err := base.Claim(t.Context(), pacht.ClaimRequest{Owner: "vanishing", Queue: "half-done", Kinds: []string{"task"}, Limit: 1})
+	if err != nil || len(claims.Jobs) != 1 {
+		t.Fatalf("claimed %d, %v", len(claims.Jobs), err)
+	}
+	conn, err := pgx.Connect(t.Context(), p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "INSERT INTO booked VALUES ($1)", int64(id)); err != nil {
+		t.Fatal(err)
+	}
+	if err := through.Tx(tx).SettleTx(t.Context(), pacht.Settlement{Ref: claims.Jobs[0].Ref(), Outcome: pacht.OutcomeCompleted}); err != nil {
+		t.Fatal(err)
+	}
+	plagues["silent"](p)
+	var seen crew.Runs
+	crew.Start(t, base, crew.Config("half-done", 1, seen.Handle))
+	crew.Finished(t, base, 20*time.Second, "half-done")
+	if got := crew.Outcomes(t, base, []pacht.ID{id}); got[pacht.OutcomeExpired] != 1 || got[pacht.OutcomeCompleted] != 1 {
+		t.Errorf("leases ended as %v", got)
+	}
+	if n, err := count(url, "SELECT count(*) FROM booked"); err != nil || n != 0 {
+		t.Errorf("%d business writes stand, %v", n, err)
+	}
+}
