@@ -175,6 +175,37 @@ func TestSilentConnectionKeepsNoOwnConnectionForEver(t *testing.T) { // S010
 	proxy.Blackhole(false)
 }
 
+// S025: a session that began while the database was set read-only stays read-only.
+func TestASessionThatCannotWriteIsNotUsedAgain(t *testing.T) {
+	database := pgtest.Database(t)
+	openAt(t, database, Config{})
+	pool := poolAt(t, database)
+	name := value(t, pool, "SELECT quote_ident(current_database())")
+	set := func(what string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), "ALTER DATABASE "+name+" "+what); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("SET default_transaction_read_only = on")
+	s, err := New(poolAt(t, database), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Enqueue(t.Context(), []pacht.NewJob{pacht.New(charge{1})}); !readOnly(err) {
+		t.Errorf("enqueue: %v", err)
+	}
+	if _, err := s.Claim(t.Context(), request("owner", 1)); !readOnly(err) {
+		t.Errorf("claim: %v", err)
+	}
+	set("RESET default_transaction_read_only")
+	enqueue(t, s, 1)
+	if got, err := s.Claim(t.Context(), request("owner", 1)); err != nil || len(got.Jobs) != 1 {
+		t.Errorf("claimed %d, %v", len(got.Jobs), err)
+	}
+}
+
 func TestClosedStoreSaysSo(t *testing.T) {
 	s, pool := openAt(t, pgtest.Database(t), Config{})
 	job := held(t, s)

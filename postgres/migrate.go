@@ -21,16 +21,29 @@ import (
 func (s *Store) MigrateUp(ctx context.Context) ([]pacht.Migration, error) {
 	var done []pacht.Migration
 	for {
-		var step *pacht.Migration
+		var step, unanswered *pacht.Migration
 		err := s.again(ctx, true, "migrate schema "+s.schema, func() error {
-			return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			committing := false
+			err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 				var err error
 				step, err = s.migrateOne(ctx, pgxSession{on: tx, mode: pgx.QueryExecModeSimpleProtocol})
+				committing = err == nil
 				return err
 			})
+			if err != nil && committing {
+				unanswered = step
+				return sent(err)
+			}
+			return err
 		})
-		if err != nil || step == nil {
+		if err != nil {
 			return done, err
+		}
+		if unanswered != nil && (step == nil || step.Version != unanswered.Version) {
+			done = append(done, *unanswered) // it was committed after all
+		}
+		if step == nil {
+			return done, nil
 		}
 		done = append(done, *step)
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/pgtest"
 	"github.com/pacht-queue/pacht/postgres"
@@ -28,6 +30,30 @@ func Open(t testing.TB, url string, cfg postgres.Config) *postgres.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() }) // of a server that may be gone by then
+	return s
+}
+
+// Lazily makes a store on a pool of n connections that need not answer yet, as a program has it
+// that starts before its database.
+func Lazily(t testing.TB, url string, n int32) *postgres.Store {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MaxConns = n
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := postgres.New(pool, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = s.Close() // of a server that may be gone by then
+		pool.Close()
+	})
 	return s
 }
 

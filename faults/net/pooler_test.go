@@ -141,7 +141,7 @@ func TestTooManyConnectionsAreRefusedAndTriedAgain(t *testing.T) {
 	var seen crew.Runs
 	var workers []*crew.Running
 	for range processes {
-		workers = append(workers, crew.Start(t, lazily(t, url, 4), crew.Config(pacht.DefaultQueue, slots, seen.Handle)))
+		workers = append(workers, crew.Start(t, crew.Lazily(t, url, 4), crew.Config(pacht.DefaultQueue, slots, seen.Handle)))
 	}
 	crew.Eventually(t, 20*time.Second, "somebody is refused", func() bool {
 		for _, w := range workers {
@@ -154,7 +154,7 @@ func TestTooManyConnectionsAreRefusedAndTriedAgain(t *testing.T) {
 	for _, release := range others {
 		release()
 	}
-	probe := lazily(t, url, 1)
+	probe := crew.Lazily(t, url, 1)
 	peak := 0
 	crew.Eventually(t, 20*time.Second, "work has begun", func() bool {
 		waiting, err := probe.Waiting(t.Context())

@@ -6,34 +6,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/faults/crew"
 	"github.com/pacht-queue/pacht/internal/pgserver"
-	"github.com/pacht-queue/pacht/postgres"
 )
-
-// lazily makes a store on a pool of n connections that need not answer yet, as a program does
-// that starts before its database.
-func lazily(t testing.TB, url string, n int32) *postgres.Store {
-	t.Helper()
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.MaxConns = n
-	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := postgres.New(pool, postgres.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close(); pool.Close() })
-	return s
-}
 
 // occupy takes a connection and keeps it.
 func occupy(ctx context.Context, url string) (release func(), err error) {
@@ -104,7 +81,7 @@ func TestNetworkThatVanishesBeforeTheCommitKeepsNoJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newProxy(t, url)
-	through := lazily(t, p.url, 2)
+	through := crew.Lazily(t, p.url, 2)
 	id := crew.Enqueue(t, base, 1, pacht.Queue("half-done"), pacht.TTL(1200*time.Millisecond))[0]
 	claims, err := base.Claim(t.Context(), pacht.ClaimRequest{Owner: "vanishing", Queue: "half-done", Kinds: []string{"task"}, Limit: 1})
 	if err != nil || len(claims.Jobs) != 1 {

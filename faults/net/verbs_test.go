@@ -82,14 +82,14 @@ func TestEveryVerbWhoseAnswerIsLostCanBeRepeated(t *testing.T) {
 		for _, torn := range []bool{false, true} {
 			for _, r := range rows() {
 				t.Run(fmt.Sprintf("%s, torn %t", r.title(), torn), func(t *testing.T) {
-					twins := func(name string) *twin {
+					twinOf := func(name string) *twin {
 						w := &twin{T: t, ctx: t.Context(), name: name, on: through, base: base, pool: pool}
 						w.begin = w.beginOn(pool, through)
 						w.age = func(d time.Duration) { agePostgres(w, url, d) }
 						w.migrate = func() error { return migrateSchema(w, pool) }
 						return w
 					}
-					compare(t, r, twins, func(w *twin, act func() error) error {
+					compare(t, r, twinOf, func(w *twin, act func() error) error {
 						before := cut.count()
 						cut.once(torn)
 						err := act()
@@ -124,7 +124,7 @@ func TestEveryVerbWhoseAnswerIsLostCanBeRepeated(t *testing.T) {
 		}
 		for _, r := range rows() {
 			t.Run(r.title(), func(t *testing.T) {
-				twins := func(name string) *twin {
+				twinOf := func(name string) *twin {
 					w := &twin{T: t, ctx: t.Context(), name: name, on: s, base: s}
 					w.begin = func() (pacht.Tx, func() error) {
 						tx, err := s.DB().BeginTx(w.ctx, nil)
@@ -138,7 +138,7 @@ func TestEveryVerbWhoseAnswerIsLostCanBeRepeated(t *testing.T) {
 					return w
 				}
 				// No network stands before a file: the answer is lost between it and the caller.
-				compare(t, r, twins, func(w *twin, act func() error) error {
+				compare(t, r, twinOf, func(w *twin, act func() error) error {
 					if err := act(); err != nil {
 						t.Fatalf("the verb failed: %v", err)
 					}
@@ -158,7 +158,7 @@ func (r row) title() string {
 }
 
 // compare runs both twins and compares what they leave.
-func compare(t *testing.T, r row, make func(name string) *twin, lose func(*twin, func() error) error) {
+func compare(t *testing.T, r row, twinOf func(name string) *twin, lose func(*twin, func() error) error) {
 	t.Helper()
 	play := func(w *twin, how func(*twin, func() error) error) string {
 		if r.prepare != nil {
@@ -179,13 +179,13 @@ func compare(t *testing.T, r row, make func(name string) *twin, lose func(*twin,
 	}
 	id := regexp.MustCompile(`\W+`).ReplaceAllString(t.Name(), "-")
 	id = id[max(0, len(id)-80):]
-	want := play(make("well-"+id), func(_ *twin, act func() error) error {
+	want := play(twinOf("well-"+id), func(_ *twin, act func() error) error {
 		if err := act(); err != nil {
 			t.Fatalf("without a fault: %v", err)
 		}
 		return nil
 	})
-	got := play(make("sick-"+id), lose)
+	got := play(twinOf("sick-"+id), lose)
 	if got != want {
 		t.Errorf("after a lost answer\n%s\nwithout a fault\n%s", got, want)
 	}

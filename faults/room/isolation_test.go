@@ -80,10 +80,9 @@ func TestStricterDefaultsOfIsolationAbortNothingOfTheStores(t *testing.T) {
 
 // bookkeeper completes every tenth job in a transaction with a business write.
 type bookkeeper struct {
-	runs    *crew.Runs
-	done    counter
-	aborts  counter
-	refused counter
+	runs   *crew.Runs
+	done   counter
+	aborts counter
 }
 
 func (b *bookkeeper) want() int    { return b.done.value() }

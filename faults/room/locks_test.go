@@ -124,7 +124,7 @@ func TestLocksTakenInOppositeOrdersFailNoJob(t *testing.T) {
 	others.Go(func() { lockDownwards(ctx, t, database) })
 	keys := &keyed{t: t, database: database, queue: "keys", want: map[string]pacht.ID{}}
 	for i := range 3 {
-		others.Go(func() { keys.inTransactions(ctx, clock.Seeded(seed, fmt.Sprint("keys", i))) })
+		others.Go(func() { keys.inTransactions(ctx, s, clock.Seeded(seed, fmt.Sprint("keys", i))) })
 	}
 	others.Go(func() { keys.inBulk(ctx, s, clock.Seeded(seed, "bulk")) })
 
@@ -259,14 +259,13 @@ func (k *keyed) note(n int, a pacht.Enqueued) {
 
 // inTransactions enqueues two keys in any order, one after the other, in one transaction. The
 // keys are pruned in between, so that they have to be taken again and again.
-func (k *keyed) inTransactions(ctx context.Context, chance *rand.Rand) {
+func (k *keyed) inTransactions(ctx context.Context, s *postgres.Store, chance *rand.Rand) {
 	conn, err := pgx.Connect(ctx, k.database)
 	if err != nil {
 		k.t.Error(err)
 		return
 	}
 	defer conn.Close(context.Background())
-	s := crew.Open(k.t, k.database, postgres.Config{})
 	for ctx.Err() == nil {
 		order := chance.Perm(manyKeys)[:4]
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -369,7 +368,7 @@ func TestARoleWithFewConnectionsWorksOnWithWhatItGets(t *testing.T) {
 	var seen crew.Runs
 	var workers []*crew.Running
 	for range 3 {
-		workers = append(workers, crew.Start(t, lazily(t, u.String()), crew.Config(queue, 8, seen.Handle)))
+		workers = append(workers, crew.Start(t, crew.Lazily(t, u.String(), 4), crew.Config(queue, 8, seen.Handle)))
 	}
 	refused := func() (n int64) {
 		for _, w := range workers {

@@ -24,6 +24,7 @@ type Server struct {
 	dir      string // holds data, log and socket
 	port     int
 	settings []string
+	env      []string // of the server, besides what it needs
 	bin      programs
 	proc     *process
 }
@@ -31,6 +32,11 @@ type Server struct {
 // Start makes a cluster and starts its server, with settings such as "fsync=on" on top of
 // PostgreSQL's own defaults. The user is "postgres", without a password. End it with Remove.
 func Start(ctx context.Context, settings ...string) (*Server, error) {
+	return StartWith(ctx, nil, settings...)
+}
+
+// StartWith is Start with variables in the server's environment: a library to load first, say.
+func StartWith(ctx context.Context, env []string, settings ...string) (*Server, error) {
 	bin, err := findPrograms()
 	if err != nil {
 		return nil, err
@@ -40,7 +46,7 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, settings: settings, bin: bin}
+	s := &Server{dir: dir, settings: settings, env: env, bin: bin}
 	if err := s.init(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -132,6 +138,7 @@ func (s *Server) Start(ctx context.Context) error {
 		args = append(args, "-c", set)
 	}
 	cmd := s.command(context.WithoutCancel(ctx), "postgres", args...)
+	cmd.Env = append(cmd.Env, s.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	proc, err := startProcess(cmd)
 	if err != nil {
