@@ -128,8 +128,8 @@ func (s *Store) refuseAct(ctx context.Context, w *work, ref pacht.Ref, fenced bo
 		return err
 	case f.lost.Status == "":
 		return pacht.ErrNotFound
-	case fenced && ref.Token != f.lost.Token:
-		return &f.lost
+	case fenced && (ref.Token != f.lost.Token || act == "release" && f.lost.Outcome != ""):
+		return &f.lost // says how this very lease was closed: by this release, if its answer was lost (R4)
 	}
 	return &pacht.StatusError{Job: ref.Job, Status: f.lost.Status, Act: act, Allow: allow}
 }

@@ -22,8 +22,8 @@ func Config(queue string, slots int, fn Handler) worker.Config {
 	return worker.Config{
 		Queues:   map[string]int{queue: slots},
 		Handlers: Handlers(fn),
-		Poll:     20 * time.Millisecond, Grace: 5 * time.Second,
-		Watch:  watch.Config{Period: 200 * time.Millisecond, Poll: 50 * time.Millisecond, AfterOutage: 200 * time.Millisecond},
+		Poll:     50 * time.Millisecond, Grace: 5 * time.Second,
+		Watch:  watch.Config{Period: 200 * time.Millisecond, Poll: 100 * time.Millisecond, AfterOutage: 200 * time.Millisecond},
 		Logger: slog.New(slog.DiscardHandler),
 	}
 }

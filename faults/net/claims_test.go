@@ -24,8 +24,8 @@ func TestLostAnswersOfClaimsPutNoHealthyJobAside(t *testing.T) {
 	cut := newCutter(t, url)
 	parts := whole(base)
 	parts.claims = crew.Open(t, cut.url, postgres.Config{})
-	const queues, perQueue = 16, 4
-	rounds := lab.Scale(6, 90)
+	const queues, perQueue = 6, 4
+	rounds := lab.Scale(3, 240)
 	cfg := crew.Config("claims", 2, nil)
 	delete(cfg.Queues, "claims")
 	var ids []pacht.ID
@@ -64,7 +64,7 @@ func TestLostAnswersOfClaimsPutNoHealthyJobAside(t *testing.T) {
 			t.Errorf("job %d: attempt %d, crashes %d, %v", id, job.Attempt, job.Crashes, err)
 		}
 	}
-	if want := lab.Scale(100, 2000); cut.count() < want {
+	if want := lab.Scale(20, 2000); cut.count() < want {
 		t.Errorf("%d answers were lost, want %d at least", cut.count(), want)
 	}
 	crew.Checked(t, base)

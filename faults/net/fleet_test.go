@@ -44,7 +44,7 @@ func TestAFleetBehindABrokenNetworkCompletesEachJobOnce(t *testing.T) {
 		faults++
 		time.Sleep(time.Duration(50+chance.IntN(350)) * time.Millisecond) // the outage itself
 		p.heal()
-		if chance.IntN(4) == 0 {
+		if faults%3 == 0 {
 			f.Restart(chance.IntN(f.Size())) // kills the one that runs
 			kills++
 		}

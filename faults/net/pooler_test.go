@@ -56,7 +56,7 @@ func TestPoolerThatIsKilledUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	url, base := crew.Database(t)
 	const queue = "pooler"
-	bouncer, err := pgserver.StartBouncer(t.Context(), url, "max_prepared_statements = 0")
+	bouncer, err := pgserver.StartBouncer(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

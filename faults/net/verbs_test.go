@@ -18,6 +18,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/faults/crew"
+	"github.com/pacht-queue/pacht/faults/lab"
 	"github.com/pacht-queue/pacht/postgres"
 	"github.com/pacht-queue/pacht/sqlite"
 )
@@ -79,7 +80,7 @@ func TestEveryVerbWhoseAnswerIsLostCanBeRepeated(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(pool.Close)
-		for _, torn := range []bool{false, true} {
+		for _, torn := range []bool{false, true}[:lab.Scale(1, 2)] {
 			for _, r := range rows() {
 				t.Run(fmt.Sprintf("%s, torn %t", r.title(), torn), func(t *testing.T) {
 					twinOf := func(name string) *twin {
@@ -192,6 +193,7 @@ func compare(t *testing.T, r row, twinOf func(name string) *twin, lose func(*twi
 }
 
 var stamps = regexp.MustCompile(`"(created_at|claimed_at|lease_until|finished_at|ended_at|at|first_called_at|called_at|answered_at|first_seen|last_seen|started_at|beat_at|stopped_at|last_until|not_before|next_at)":"[^"]*"`)
+var numbers = regexp.MustCompile(`"(id|job)":"(\d+)"`)
 var waits = regexp.MustCompile(`"(run_at|next_run_at)":"([^"]*)"`)
 
 // state is all that the store can tell of the twin: ids become places, names lose whose they
@@ -232,12 +234,14 @@ func (w *twin) state(twice bool) string {
 			return fmt.Sprintf("%q:%q", part[1], max(at.Sub(now), 0).Round(time.Minute))
 		})
 		text = strings.ReplaceAll(text, w.name, "twin")
-		for place, id := range ids {
-			text = regexp.MustCompile(`"(id|job)":"`+id.String()+`"`).ReplaceAllString(text, fmt.Sprintf(`"$1":"#%d"`, place))
-		}
+		text = numbers.ReplaceAllStringFunc(text, func(found string) string {
+			part := numbers.FindStringSubmatch(found)
+			return fmt.Sprintf("%q:%d", part[1], slices.IndexFunc(ids, func(id pacht.ID) bool { return id.String() == part[2] }))
+		})
 		fmt.Fprintf(&b, "%s: %s\n", what, text)
 	}
-	for place, id := range ids {
+	const most = 20 // of hundreds the first ones tell, and how many there are
+	for place, id := range ids[:min(len(ids), most)] {
 		job, err := w.base.Job(w.ctx, id)
 		say(fmt.Sprint("job ", place), job, err)
 		attempts, err := w.base.Attempts(w.ctx, id)

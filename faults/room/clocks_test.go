@@ -56,28 +56,26 @@ func TestClocksOfWorkersThatAreAheadOrBehindDecideNothing(t *testing.T) {
 		rec := lab.StartRecorder(t)
 		f := lab.StartFleet(t, lab.FleetConfig{
 			Database: url, Recorder: rec, Slots: 8,
-			Handler: lab.Handler{Seed: lab.Seed(t), Duration: 20 * time.Millisecond, Long: 0.05, LongFor: 1800 * time.Millisecond, Tx: 0.1},
+			Handler: lab.Handler{Seed: lab.Seed(t), Duration: 20 * time.Millisecond, Long: 0.05, LongFor: 5 * time.Second, Tx: 0.1},
 		})
 		f.Restart(1, "PACHT_CLOCK=wall=+1h")
 		f.Restart(2, "PACHT_CLOCK=wall=-1h")
 		jobs := lab.Scale(200, 3000)
-		works(t, f, jobs, lab.Work{}, pacht.TTL(1200*time.Millisecond))
+		works(t, f, jobs, lab.Work{}, pacht.TTL(4*time.Second))
 		f.Finish(60 * time.Second)
 		f.Shutdown()
 		a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{f}})
-		if a.Ledger[pacht.OutcomeCompleted] != jobs || len(a.Ledger) > 1 {
+		if a.Ledger[pacht.OutcomeExpired]+a.Ledger[pacht.OutcomeFailed] > 0 {
 			t.Errorf("leases ended as %v", a.Ledger)
-		}
-		for _, l := range f.Lives() {
-			t.Logf("process %d, %s", l.Number, l.Owner)
 		}
 		lab.Report(t, "room/clocks", a.Facts()...)
 	})
 }
 
 // S013, R8: the holder's wall clock jumps ahead; or its boot time does and no other clock, as
-// after a suspension. It believes the most pessimistic one and stops its handlers at once, half
-// a minute before their leases end, with their attempts given back; and goes on working.
+// after a suspension. It believes the most pessimistic one and stops its handlers at once,
+// though the database would hold their leases for long, with their attempts given back; and goes
+// on working.
 func TestTheMostPessimisticClockDeposesTheHolder(t *testing.T) {
 	t.Parallel()
 	for _, of := range []string{"wall", "boot"} {
@@ -88,8 +86,8 @@ func TestTheMostPessimisticClockDeposesTheHolder(t *testing.T) {
 			rec := lab.StartRecorder(t)
 			f := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 1, Clock: of + "=+10m@" + jump})
 			const jobs = 4
-			ids := works(t, f, jobs, lab.Work{Do: "wait"}, pacht.TTL(40*time.Second))
-			held(t, f, jobs)
+			ids := works(t, f, jobs, lab.Work{Do: "wait"}, pacht.TTL(9*time.Second))
+			lab.Await(t, 20*time.Second, "all handlers run", func() bool { return rec.Count(lab.Begin) == jobs })
 			if err := os.WriteFile(jump, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -133,11 +131,11 @@ func TestAClockThatJumpsBackChangesNothing(t *testing.T) {
 	rec := lab.StartRecorder(t)
 	f := lab.StartFleet(t, lab.FleetConfig{
 		Database: url, Recorder: rec, Processes: 2, Clock: "wall=-10m@" + jump,
-		Handler: lab.Handler{Long: 1, LongFor: 3 * time.Second},
+		Handler: lab.Handler{Long: 1, LongFor: 5 * time.Second},
 	})
 	const jobs = 8
-	works(t, f, jobs, lab.Work{}, pacht.TTL(1500*time.Millisecond))
-	held(t, f, jobs)
+	works(t, f, jobs, lab.Work{}, pacht.TTL(3*time.Second))
+	lab.Await(t, 20*time.Second, "all handlers run", func() bool { return rec.Count(lab.Begin) == jobs })
 	if err := os.WriteFile(jump, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestStricterDefaultsOfIsolationAbortNothingOfTheStores(t *testing.T) {
 			execute(t, database, `CREATE TABLE booked (job bigint PRIMARY KEY)`)
 			execute(t, adminOf(t, database), fmt.Sprintf(`ALTER DATABASE %q SET default_transaction_isolation = '%s'`, nameOf(t, database), level))
 			const workers = 16
-			jobs := lab.Scale(2000, 5000)
+			jobs := lab.Scale(500, 5000)
 			const queue = "strict"
 			ids := crew.EnqueueTasks(t, base, make([]crew.Task, jobs), pacht.Queue(queue))
 			var seen crew.Runs
@@ -52,7 +52,7 @@ func TestStricterDefaultsOfIsolationAbortNothingOfTheStores(t *testing.T) {
 				t.Cleanup(func() { _ = s.Close() })
 				for range workers / 4 {
 					cfg := crew.Config(queue, 10, books.handler(pool, s))
-					cfg.NoSweep = true
+					cfg.NoSweep, cfg.Poll, cfg.Watch.Poll = true, 100*time.Millisecond, 200*time.Millisecond
 					crew.Start(t, s, cfg)
 				}
 			}
