@@ -75,8 +75,8 @@ func (c *steered) seems(s pacht.Reader, d time.Duration) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	if off := now.Sub(time.Now()) - d; off.Abs() > 500*time.Millisecond {
-		c.Fatalf("the server's clock is %s off, want %s: nothing would be proved", now.Sub(time.Now()), d)
+	if off := time.Until(now) - d; off.Abs() > 500*time.Millisecond {
+		c.Fatalf("the server's clock is %s off, want %s: nothing would be proved", time.Until(now), d)
 	}
 }
 
