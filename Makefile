@@ -63,7 +63,7 @@ fuzz-short: ## run every fuzz target for a second
 	@scripts/fuzz 1s $(ARGS)
 
 # FAULTS runs the lab one package after the other: each wants the machine for itself.
-FAULTS = scripts/postgres && if [ -f .cache/env ]; then . ./.cache/env; fi && cd faults && go test -tags faultlab -p 1 -shuffle=on -count=1
+FAULTS = scripts/postgres && scripts/faketime && if [ -f .cache/env ]; then . ./.cache/env; fi && cd faults && go test -tags faultlab -p 1 -shuffle=on -count=1
 
 faults: ## the fault lab at length, about 10 minutes: kills, cut connections, full disks, fail-over
 	@export PACHT_FAULTS=long; $(FAULTS) -timeout=30m $(or $(ARGS),./...)

@@ -20,7 +20,7 @@ func TestAFleetBehindABrokenNetworkCompletesEachJobOnce(t *testing.T) {
 	p := newProxy(t, direct)
 	seed := lab.Seed(t)
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(1500, 100_000)
+	jobs := lab.Scale(800, 100_000)
 	store := lab.Open(t, direct)
 	for work := range slices.Chunk(make([]lab.Work, jobs), 5000) {
 		batch := make([]pacht.NewJob, len(work))
@@ -38,7 +38,7 @@ func TestAFleetBehindABrokenNetworkCompletesEachJobOnce(t *testing.T) {
 	chance := clock.Seeded(seed, "fleet")
 	names := []string{"cut", "silent", "halved", "torn", "delayed", "crumbs"}
 	faults, kills := 0, 0
-	end := time.Now().Add(time.Duration(lab.Scale(3, 60)) * time.Second)
+	end := time.Now().Add(time.Duration(lab.Scale(2, 60)) * time.Second)
 	for time.Now().Before(end) && rec.Count(lab.Effect) < jobs*9/10 {
 		plagues[names[chance.IntN(len(names))]](p)
 		faults++

@@ -99,9 +99,9 @@ var plagues = map[string]func(*proxy){
 		p.ill("timeout", "upstream", `"timeout": 0`)
 		p.ill("timeout", "downstream", `"timeout": 0`)
 	},
-	// halved: answers end in the middle of a message, and with them the connection. The limits
-	// leave room for the log-in, so that requests are sent and carried out.
-	"halved": func(p *proxy) { p.ill("limit_data", "downstream", `"bytes": 1200`) },
+	// halved: answers end in the middle of a message, and with them the connection. The limit
+	// leaves room for a log-in, so that requests are sent and carried out.
+	"halved": func(p *proxy) { p.ill("limit_data", "downstream", `"bytes": 500`) },
 	// torn: requests end in the middle.
 	"torn": func(p *proxy) { p.ill("limit_data", "upstream", `"bytes": 900`) },
 	// crumbs: pieces of about 30 bytes, 50 µs apart, at 60 kB a second.

@@ -212,7 +212,7 @@ func TestMixedFaultsOfAllRolesLoseNothingAndRunNothingTwiceAtOnce(t *testing.T) 
 	url, base := crew.Database(t)
 	seed := lab.Seed(t)
 	const queue = "mixed"
-	jobs := lab.Scale(150, 3000)
+	jobs := lab.Scale(80, 3000)
 	tasks := make([]crew.Task, jobs)
 	chance := clock.Seeded(seed, "tasks")
 	for i := range tasks {
@@ -234,7 +234,7 @@ func TestMixedFaultsOfAllRolesLoseNothingAndRunNothingTwiceAtOnce(t *testing.T) 
 	names := []string{"cut", "silent", "halved", "torn", "delayed", "crumbs"}
 	chance = clock.Seeded(seed, "plagues")
 	var story []string
-	end := time.Now().Add(time.Duration(lab.Scale(4, 25)) * time.Second)
+	end := time.Now().Add(time.Duration(lab.Scale(3, 25)) * time.Second)
 	for time.Now().Before(end) {
 		p, name := proxies[chance.IntN(len(proxies))], names[chance.IntN(len(names))]
 		p.heal()

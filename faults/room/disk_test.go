@@ -72,7 +72,7 @@ func TestAFullDiskIsSaidClearlyAndWorkGoesOnWhenThereIsRoom(t *testing.T) {
 func fullDisk(t *testing.T, s pacht.Store, dir, saying string) {
 	t.Helper()
 	const queue = "full"
-	jobs := lab.Scale(600, 5000)
+	jobs := lab.Scale(300, 3000)
 	tasks := make([]crew.Task, jobs)
 	for i := range tasks {
 		tasks[i].Ms = 5

@@ -52,7 +52,7 @@ func TestCodesOfAServerInTroubleAreNoFailureOfAJob(t *testing.T) {
 	t.Parallel()
 	database, base := crew.Database(t)
 	const queue = "trouble"
-	jobs := lab.Scale(300, 4000)
+	jobs := lab.Scale(150, 3000)
 	tasks := make([]crew.Task, jobs)
 	for i := range tasks {
 		tasks[i].Ms = i % 7
@@ -115,7 +115,7 @@ func TestLocksTakenInOppositeOrdersFailNoJob(t *testing.T) {
 	}
 	seed := lab.Seed(t)
 	const queue = "locks"
-	rounds := lab.Scale(12, 150)
+	rounds := lab.Scale(8, 150)
 	s := crew.Open(t, database, postgres.Config{})
 	crew.Start(t, s, crew.Config("nobodys", 1, (&crew.Runs{}).Handle)) // brings a watcher
 
