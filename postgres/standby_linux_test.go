@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/netfault"
+	"github.com/pacht-queue/pacht/internal/pgserver"
 	"github.com/pacht-queue/pacht/internal/pgtest"
 )
 
@@ -93,6 +94,13 @@ func TestWhatNoStandbyHasIsNotAnsweredWhenAskedAgain(t *testing.T) {
 	primary.Standby(t, "b", link.Addr())
 	execute(t, pool, "ALTER SYSTEM SET synchronous_standby_names = 'b'")
 	execute(t, pool, "SELECT pg_reload_conf()")
+	t.Cleanup(func() { // else the end of the test would wait for a standby that is gone
+		for _, sql := range []string{"ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"} {
+			if err := pgserver.Execute(context.Background(), primary.URL("postgres"), sql); err != nil {
+				t.Errorf("%s: %v", sql, err)
+			}
+		}
+	})
 	until(t, "the standby is synchronous", func() bool {
 		return value(t, pool, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
 	})
