@@ -39,12 +39,15 @@ func takeOver(t *testing.T, how string, leave func(*pair) error) {
 		Seed: lab.Seed(t), Duration: 20 * time.Millisecond, Long: 0.02, LongFor: 400 * time.Millisecond,
 		Tx: 0.2, RepeatTx: true, Tell: true,
 	}
+	if how == "frozen" {
+		handler.Tx = 0 // on a pool of the service's own, without a time-out, such a handler waits for ever: docs/operating.md
+	}
 	pairs := lab.StartFleet(t, lab.FleetConfig{Database: p.both, Recorder: rec, Processes: 2, Handler: handler})
 	single := lab.StartFleet(t, lab.FleetConfig{Database: moving, Recorder: rec, Processes: 1, Handler: handler})
 	callers := gather(t, p.both, 6)
-	n := lab.Scale(1000, 20000)
+	n := lab.Scale(1000, 5000)
 	callers.more(n, "")
-	lab.Await(t, 60*time.Second, "a third is enqueued and work is done", func() bool {
+	lab.Await(t, 120*time.Second, "a third is enqueued and work is done", func() bool {
 		return callers.answered() > n/3 && rec.Count(lab.Settled) > n/6
 	})
 
@@ -99,8 +102,8 @@ func freed(t *testing.T, url string, moment, promoted time.Time) time.Duration {
 		t.Fatalf("%d leases are held since before the fault; the last was closed at %v", open, last)
 	}
 	after := last.Sub(promoted).Round(time.Millisecond)
-	// The TTL, a watcher's period and wait, and connecting again.
-	if most := ttl + 10*time.Second; after > most {
+	// The TTL, a watcher's period and wait, and calls that wait for a host which says nothing.
+	if most := ttl + 20*time.Second; after > most {
 		t.Errorf("a lease that was held at the fault was closed %s after the promotion, want at most %s", after, most)
 	}
 	return after
