@@ -25,7 +25,7 @@ func TestLostAnswersOfClaimsPutNoHealthyJobAside(t *testing.T) {
 	parts := whole(base)
 	parts.claims = crew.Open(t, cut.url, postgres.Config{})
 	const queues, perQueue = 6, 4
-	rounds := lab.Scale(3, 240)
+	rounds := lab.Scale(2, 240)
 	cfg := crew.Config("claims", 2, nil)
 	delete(cfg.Queues, "claims")
 	var ids []pacht.ID
@@ -64,7 +64,7 @@ func TestLostAnswersOfClaimsPutNoHealthyJobAside(t *testing.T) {
 			t.Errorf("job %d: attempt %d, crashes %d, %v", id, job.Attempt, job.Crashes, err)
 		}
 	}
-	if want := lab.Scale(20, 2000); cut.count() < want {
+	if want := lab.Scale(15, 2000); cut.count() < want {
 		t.Errorf("%d answers were lost, want %d at least", cut.count(), want)
 	}
 	crew.Checked(t, base)

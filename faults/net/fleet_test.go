@@ -20,7 +20,7 @@ func TestAFleetBehindABrokenNetworkCompletesEachJobOnce(t *testing.T) {
 	p := newProxy(t, direct)
 	seed := lab.Seed(t)
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(800, 100_000)
+	jobs := lab.Scale(500, 100_000)
 	store := lab.Open(t, direct)
 	for work := range slices.Chunk(make([]lab.Work, jobs), 5000) {
 		batch := make([]pacht.NewJob, len(work))

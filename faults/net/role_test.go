@@ -91,7 +91,8 @@ func TestOutageOfOneRoleOfConnectionsLosesNothing(t *testing.T) {
 			url, base := crew.Database(t)
 			t.Cleanup(func() { crew.Checked(t, base) }) // after all that runs in it
 			for plague := range plagues {
-				if !lab.Long() && !slices.Contains([]string{"cut", "silent", "halved", "delayed"}, plague) {
+				// In short: what differs most. Each new connection costs the server some 30 ms of CPU.
+				if !lab.Long() && plague != "silent" && (plague != "cut" || role == "listen") && (plague != "halved" || role != "claim") {
 					continue
 				}
 				t.Run(plague, func(t *testing.T) {

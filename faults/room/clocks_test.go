@@ -55,7 +55,7 @@ func TestClocksOfWorkersThatAreAheadOrBehindDecideNothing(t *testing.T) {
 		t.Parallel()
 		rec := lab.StartRecorder(t)
 		f := lab.StartFleet(t, lab.FleetConfig{
-			Database: url, Recorder: rec, Slots: 8,
+			Database: url, Recorder: rec, Slots: 8, Poll: 200 * time.Millisecond, Watch: 400 * time.Millisecond,
 			Handler: lab.Handler{Seed: lab.Seed(t), Duration: 20 * time.Millisecond, Long: 0.05, LongFor: 5 * time.Second, Tx: 0.1},
 		})
 		f.Restart(1, "PACHT_CLOCK=wall=+1h")

@@ -22,7 +22,7 @@ import (
 // and repeating it is enough.
 func TestStricterDefaultsOfIsolationAbortNothingOfTheStores(t *testing.T) {
 	t.Parallel()
-	for _, level := range []string{"serializable", "repeatable read"} {
+	for _, level := range []string{"serializable", "repeatable read"}[:lab.Scale(1, 2)] {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
 			database, _ := crew.Database(t)
@@ -31,7 +31,7 @@ func TestStricterDefaultsOfIsolationAbortNothingOfTheStores(t *testing.T) {
 			execute(t, database, `CREATE TABLE booked (job bigint PRIMARY KEY)`)
 			execute(t, adminOf(t, database), fmt.Sprintf(`ALTER DATABASE %q SET default_transaction_isolation = '%s'`, nameOf(t, database), level))
 			const workers = 16
-			jobs := lab.Scale(300, 5000)
+			jobs := lab.Scale(400, 5000)
 			const queue = "strict"
 			ids := crew.EnqueueTasks(t, base, make([]crew.Task, jobs), pacht.Queue(queue))
 			var seen crew.Runs
