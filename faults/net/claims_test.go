@@ -24,8 +24,7 @@ func TestLostAnswersOfClaimsPutNoHealthyJobAside(t *testing.T) {
 	cut := newCutter(t, url)
 	parts := whole(base)
 	parts.claims = crew.Open(t, cut.url, postgres.Config{})
-	const queues, perQueue = 6, 4
-	rounds := lab.Scale(2, 240)
+	queues, perQueue, rounds := lab.Scale(6, 24), lab.Scale(4, 2), lab.Scale(2, 30)
 	cfg := crew.Config("claims", 2, nil)
 	delete(cfg.Queues, "claims")
 	var ids []pacht.ID
@@ -47,7 +46,7 @@ func TestLostAnswersOfClaimsPutNoHealthyJobAside(t *testing.T) {
 	chance := clock.Seeded(lab.Seed(t), "lost claims")
 	cut.arm(false, func() bool { return chance.IntN(2) == 0 }) // asked with the cutter's lock held
 	w := crew.Start(t, parts, cfg)
-	crew.Eventually(t, 120*time.Second, "all jobs are finished", func() bool {
+	crew.Eventually(t, 240*time.Second, "all jobs are finished", func() bool {
 		counts, err := base.Counts(t.Context())
 		return err == nil && (len(counts) == 0 || counts[0].Status == pacht.Stuck)
 	})
@@ -64,7 +63,7 @@ func TestLostAnswersOfClaimsPutNoHealthyJobAside(t *testing.T) {
 			t.Errorf("job %d: attempt %d, crashes %d, %v", id, job.Attempt, job.Crashes, err)
 		}
 	}
-	if want := lab.Scale(15, 2000); cut.count() < want {
+	if want := lab.Scale(15, 1000); cut.count() < want {
 		t.Errorf("%d answers were lost, want %d at least", cut.count(), want)
 	}
 	crew.Checked(t, base)

@@ -127,7 +127,7 @@ func TestTooManyConnectionsAreRefusedAndTriedAgain(t *testing.T) {
 	server := pgtest.NewServer(t, "max_connections=60")
 	url := server.Database(t)
 	base := crew.Migrated(t, url)
-	ids := crew.EnqueueTasks(t, base, make([]crew.Task, lab.Scale(300, 10000)))
+	ids := crew.EnqueueTasks(t, base, make([]crew.Task, lab.Scale(300, 3000)))
 	_ = base.Close()
 
 	var others []func() // connections of somebody else
