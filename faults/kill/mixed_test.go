@@ -27,16 +27,16 @@ func TestAllFaultsAtOnceLoseNothing(t *testing.T) {
 	server := pgtest.NewServer(t)
 	url := lab.Fresh(t, server.Database(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(6_000, 100_000)
+	jobs := lab.Scale(3_000, 100_000)
 	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: lab.Scale(24, 64), Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
 	fed := feed(t, fleet.Store(), lab.Scale(100, 500), jobs)
-	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, lab.Scale(500, 1000))
+	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, lab.Scale(600, 1000))
 	c.torment(c.kill, c.freeze, c.terminate)
 	cut, every := c.cut(url), time.Duration(lab.Scale(3, 15))*time.Second
 	n := 0
 	c.server(every, func() {
 		switch n++; {
-		case n > 4 && !lab.Long(): // enough
+		case n > 3 && !lab.Long(): // enough
 		case n%2 == 1:
 			c.crash(server)
 		default:
@@ -62,10 +62,10 @@ func TestAllFaultsAtOnceLoseNothingOnAFile(t *testing.T) {
 	seed := lab.Seed(t)
 	url := lab.Fresh(t, lab.FreshFile(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(800, 20_000)
+	jobs := lab.Scale(500, 20_000)
 	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: 8, Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
 	fed := feed(t, fleet.Store(), 50, jobs)
-	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, 40)
+	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, 60)
 	c.torment(c.kill, c.freeze, c.terminate)
 	awaitDone(t, rec, jobs*9/10, 10*time.Minute)
 	c.stop()

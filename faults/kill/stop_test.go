@@ -18,13 +18,13 @@ func TestStopsThatAreCutShortLoseNothing(t *testing.T) {
 		t.Parallel()
 		seed := lab.Seed(t)
 		rec := lab.StartRecorder(t)
-		jobs := lab.Scale(150, 6000)
+		jobs := lab.Scale(100, 6000)
 		fleet := lab.StartFleet(t, lab.FleetConfig{
 			Database: url, Recorder: rec, Processes: 3, Slots: 8, Grace: 150 * time.Millisecond, Unwind: 250 * time.Millisecond,
 			Handler: lab.Handler{Seed: seed, Duration: 250 * time.Millisecond, Long: 0.05, LongFor: 800 * time.Millisecond, Tx: 0.3, RepeatTx: true},
 		})
 		lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(ttl))
-		c := newChaos(t, fleet, rec, seed, 400*time.Millisecond, 10)
+		c := newChaos(t, fleet, rec, seed, 400*time.Millisecond, 15)
 		c.torment(func(i int, chance *rand.Rand) {
 			fleet.Terminate(i)
 			c.count("stops")

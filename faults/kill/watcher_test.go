@@ -15,12 +15,12 @@ import (
 // jobs, so that there is always something to expire. No pass that died keeps another from being made.
 func TestWatcherThatDiesInItsPassIsReplaced(t *testing.T) {
 	lab.OnBoth(t, func(t *testing.T, url string) {
-		for _, processes := range []int{1, 3} {
+		for _, processes := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%d processes", processes), func(t *testing.T) {
 				t.Parallel()
 				url := anew(t, url)
 				rec := lab.StartRecorder(t)
-				const jobs = 60
+				const jobs = 40
 				fleet := lab.StartFleet(t, lab.FleetConfig{
 					Database: url, Recorder: rec, Processes: processes, Slots: 4, Watchers: 1,
 					Handler: lab.Handler{Duration: 200 * time.Millisecond},
@@ -30,7 +30,7 @@ func TestWatcherThatDiesInItsPassIsReplaced(t *testing.T) {
 				if database.IsSQLite(url) {
 					middle = "sqlite.written=kill@12"
 				}
-				for _, point := range []string{"watch.pass.answered=kill@1", middle, "watch.pass.before=kill@3", "watch.pass.answered=kill@2"} {
+				for _, point := range []string{"watch.pass.answered=kill@1", middle, "watch.pass.before=kill@3", "watch.pass.answered=kill@2"}[:lab.Scale(2, 4)] {
 					for i := 1; i < processes; i++ {
 						fleet.Restart(i) // kills it
 					}

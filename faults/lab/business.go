@@ -38,7 +38,7 @@ func openBusiness(ctx context.Context, db database.Database, url string) (busine
 		if err != nil {
 			return nil, err
 		}
-		cfg.MaxConns = 4
+		cfg.MaxConns = 2 // a connection costs the server more than all that these do with it
 		pool, err := pgxpool.NewWithConfig(ctx, cfg)
 		if err != nil {
 			return nil, err
