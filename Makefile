@@ -65,10 +65,10 @@ fuzz-short: ## run every fuzz target for a second
 # FAULTS runs the lab one package after the other: each wants the machine for itself.
 FAULTS = scripts/postgres && scripts/faketime && if [ -f .cache/env ]; then . ./.cache/env; fi && cd faults && go test -tags faultlab -p 1 -shuffle=on -count=1
 
-faults: ## the fault lab at length, about 10 minutes: kills, cut connections, full disks, fail-over
-	@export PACHT_FAULTS=long; $(FAULTS) -timeout=30m $(or $(ARGS),./...)
+faults: ## the fault lab at length, 20 minutes or more: kills, cut connections, full disks, fail-over
+	@export PACHT_FAULTS=long; $(FAULTS) -timeout=40m $(or $(ARGS),./...)
 
-faults-short: ## the fault lab in short, a minute and a half
+faults-short: ## the fault lab in short, about five minutes on two cores
 	@$(FAULTS) -timeout=5m $(or $(ARGS),./...)
 
 # Node.js is not needed: without it its queues are left out, and the page says so.

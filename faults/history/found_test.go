@@ -82,6 +82,7 @@ func TestEachBrokenRuleIsFound(t *testing.T) { // R1 to R7, R9, R10
 // looksThenTakes claims as no claim should: it reads which jobs are due, and then takes them.
 // Alone that is right; only two clients at once show that it is not (R1).
 func looksThenTakes(b *broken) {
+	b.cut = true
 	b.claim = func(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims, error) {
 		now, err := b.Store.Now(ctx)
 		if err != nil {
