@@ -38,7 +38,7 @@ func FuzzURL(f *testing.F) {
 			t.Fatalf("%q is both or neither: %+v", raw, got)
 		}
 		_, query, _ := strings.Cut(raw, "?")
-			asked, queryErr := url.ParseQuery(query)
+		asked, queryErr := url.ParseQuery(query)
 		if queryErr != nil {
 			t.Errorf("%q was taken as %+v, and its options do not parse: %v", raw, got, queryErr)
 		}
