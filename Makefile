@@ -44,6 +44,7 @@ regress: ## what a job costs: CPU seconds and WAL bytes of a short drain, agains
 
 staticcheck: ## staticcheck, built on first use
 	go run $(STATICCHECK) ./...
+	cd faults && go run $(STATICCHECK) -tags faultlab ./...
 
 tidy: ## does go.mod say what the code imports?
 	go mod tidy -diff

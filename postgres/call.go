@@ -131,7 +131,7 @@ func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn,
 // statements behind a pooler which cannot keep them: there only single statements can be sent
 // in another mode than the pool's.
 func (s *Store) serial(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, stmts []stmt) (time.Time, error) {
-	return s.inOrder(ctx, pool, lock, readsWhole(stmts), func(on session) error {
+	return s.interactive(ctx, pool, lock, readsWhole(stmts), func(on session) error {
 		for _, st := range stmts {
 			if err := on.query(ctx, st.sql, st.args, st.each); err != nil {
 				return err
@@ -141,12 +141,9 @@ func (s *Store) serial(ctx context.Context, pool *pgxpool.Pool, lock time.Durati
 	})
 }
 
-// interactive runs fn in one transaction whose statements depend on each other's answers.
-func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, fn func(session) error) (time.Time, error) {
-	return s.inOrder(ctx, pool, lock, false, fn)
-}
-
-func (s *Store) inOrder(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, whole bool, fn func(session) error) (time.Time, error) {
+// interactive runs fn in one transaction whose statements depend on each other's answers. whole:
+// see stmt.
+func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, whole bool, fn func(session) error) (time.Time, error) {
 	var now time.Time
 	var ignored string
 	conn, _, release, err := s.acquire(ctx, pool)

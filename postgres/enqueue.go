@@ -58,7 +58,7 @@ func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 				return err
 			}
 		}
-		_, err := s.interactive(ctx, s.pool, s.timeout, func(on session) error {
+		_, err := s.interactive(ctx, s.pool, s.timeout, false, func(on session) error {
 			e.on = on
 			return e.store(ctx, left)
 		})

@@ -23,7 +23,7 @@ func (s *Store) Prune(ctx context.Context, req pacht.PruneRequest) (int, error) 
 		var page sweeping.Page
 		var n int
 		err := s.again(ctx, true, "prune "+string(req.Status)+" jobs", func() error {
-			_, err := s.interactive(ctx, s.pool, lockTimeout, func(on session) error {
+			_, err := s.interactive(ctx, s.pool, lockTimeout, false, func(on session) error {
 				err := on.query(ctx, s.sql.BoundSweep, []any{milliseconds(sweepIdle)}, nil)
 				if err != nil {
 					return err

@@ -42,7 +42,7 @@ func (s *Store) Sweep(ctx context.Context, req pacht.SweepRequest) (pacht.Swept,
 func (s *Store) sweepPage(ctx context.Context, req pacht.SweepRequest, visit int, over bool) (pacht.Swept, error) {
 	var swept pacht.Swept
 	err := s.again(ctx, false, "sweep "+string(req.Target), func() error {
-		_, err := s.interactive(ctx, s.own, lockTimeout, func(on session) error {
+		_, err := s.interactive(ctx, s.own, lockTimeout, false, func(on session) error {
 			swept = pacht.Swept{}
 			if err := on.query(ctx, s.sql.BoundSweep, []any{milliseconds(sweepIdle)}, nil); err != nil {
 				return err

@@ -55,7 +55,7 @@ func TestSweepsReadNoTableFromEndToEnd(t *testing.T) { // S062
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; PREPARE p AS "+each.sql); err != nil {
+		if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; PREPARE p AS "+each.sql); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := conn.Query(t.Context(), "EXPLAIN EXECUTE p ("+each.args+")")

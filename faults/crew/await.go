@@ -7,17 +7,8 @@ import (
 	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/faults/lab"
 )
-
-// Eventually polls until the condition holds.
-func Eventually(t testing.TB, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
-		}
-	}
-}
 
 // Finished waits until no job of this queue is unfinished. A database that does not answer is
 // asked again.
@@ -29,7 +20,7 @@ func Finished(t testing.TB, s pacht.Reader, within time.Duration, queue string) 
 			t.Log("unfinished:" + said)
 		}
 	}()
-	Eventually(t, within, "all jobs of queue "+queue+" are finished", func() bool {
+	lab.Await(t, within, "all jobs of queue "+queue+" are finished", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		counts, err := s.Counts(ctx)

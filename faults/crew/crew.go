@@ -33,9 +33,8 @@ func Open(t testing.TB, url string, cfg postgres.Config) *postgres.Store {
 	return s
 }
 
-// Lazily makes a store on a pool of n connections that need not answer yet, as a program has it
-// that starts before its database.
-func Lazily(t testing.TB, url string, n int32) *postgres.Store {
+// Pool makes a pool of n connections that need not answer yet, closed at the end of the test.
+func Pool(t testing.TB, url string, n int32) *pgxpool.Pool {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -46,15 +45,26 @@ func Lazily(t testing.TB, url string, n int32) *postgres.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// On makes a store on a pool of the caller's.
+func On(t testing.TB, pool *pgxpool.Pool) *postgres.Store {
+	t.Helper()
 	s, err := postgres.New(pool, postgres.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = s.Close() // of a server that may be gone by then
-		pool.Close()
-	})
+	t.Cleanup(func() { _ = s.Close() }) // of a server that may be gone by then
 	return s
+}
+
+// Lazily makes a store on a pool of n connections that need not answer yet, as a program has it
+// that starts before its database.
+func Lazily(t testing.TB, url string, n int32) *postgres.Store {
+	t.Helper()
+	return On(t, Pool(t, url, n))
 }
 
 // Database makes a database with Pacht's tables, on the server that the package's tests share.

@@ -130,10 +130,11 @@ func TestTheSameSeedDrawsTheSamePlans(t *testing.T) {
 		return said
 	}
 	seed := rand.Uint64()
-	if draw(seed) != draw(seed) {
+	once, again := draw(seed), draw(seed)
+	if once != again {
 		t.Errorf("seed %d drew two different rows of plans", seed)
 	}
-	if draw(seed) == draw(seed+1) {
+	if once == draw(seed+1) {
 		t.Errorf("seeds %d and %d drew the same plans", seed, seed+1)
 	}
 }

@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/faults/crew"
 	"github.com/pacht-queue/pacht/faults/lab"
 	"github.com/pacht-queue/pacht/internal/netfault"
 	"github.com/pacht-queue/pacht/internal/pgtest"
-	"github.com/pacht-queue/pacht/postgres"
 	"github.com/pacht-queue/pacht/sqlite"
 )
 
@@ -106,25 +105,8 @@ func (p *place) openShaken(t testing.TB) (handle, *netfault.Proxy) {
 
 func openPostgres(t testing.TB, url string) handle {
 	t.Helper()
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.MaxConns = 3
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	s, err := postgres.New(pool, postgres.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
+	pool := crew.Pool(t, url, 3)
+	s := crew.On(t, pool)
 	return handle{store: s,
 		begin: func(ctx context.Context) (Txn, error) {
 			tx, err := pool.Begin(ctx)

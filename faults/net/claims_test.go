@@ -46,7 +46,7 @@ func TestLostAnswersOfClaimsPutNoHealthyJobAside(t *testing.T) {
 	chance := clock.Seeded(lab.Seed(t), "lost claims")
 	cut.arm(false, func() bool { return chance.IntN(2) == 0 }) // asked with the cutter's lock held
 	w := crew.Start(t, parts, cfg)
-	crew.Eventually(t, 240*time.Second, "all jobs are finished", func() bool {
+	lab.Await(t, 240*time.Second, "all jobs are finished", func() bool {
 		counts, err := base.Counts(t.Context())
 		return err == nil && (len(counts) == 0 || counts[0].Status == pacht.Stuck)
 	})

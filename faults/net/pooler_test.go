@@ -143,7 +143,7 @@ func TestTooManyConnectionsAreRefusedAndTriedAgain(t *testing.T) {
 	for range processes {
 		workers = append(workers, crew.Start(t, crew.Lazily(t, url, 4), crew.Config(pacht.DefaultQueue, slots, seen.Handle)))
 	}
-	crew.Eventually(t, 20*time.Second, "somebody is refused", func() bool {
+	lab.Await(t, 20*time.Second, "somebody is refused", func() bool {
 		for _, w := range workers {
 			if w.Status().Unreachable != nil {
 				return true
@@ -156,7 +156,7 @@ func TestTooManyConnectionsAreRefusedAndTriedAgain(t *testing.T) {
 	}
 	probe := crew.Lazily(t, url, 1)
 	peak := 0
-	crew.Eventually(t, 20*time.Second, "work has begun", func() bool {
+	lab.Await(t, 20*time.Second, "work has begun", func() bool {
 		waiting, err := probe.Waiting(t.Context())
 		return err == nil && len(waiting) > 0 && waiting[0].Jobs < int64(len(ids))
 	})
@@ -170,7 +170,7 @@ func TestTooManyConnectionsAreRefusedAndTriedAgain(t *testing.T) {
 	peak = sessions()
 	server.Stop(t)
 	server.Start(t)
-	crew.Eventually(t, 60*time.Second, "all jobs are finished", func() bool {
+	lab.Await(t, 60*time.Second, "all jobs are finished", func() bool {
 		peak = max(peak, sessions())
 		counts, err := probe.Counts(t.Context())
 		return err == nil && len(counts) == 0

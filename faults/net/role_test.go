@@ -77,7 +77,7 @@ func (s *stage) met(w *crew.Running) {
 	if w.Status().Errors == 0 && !s.mild {
 		s.Error("no call of the worker failed: nothing was proved")
 	}
-	crew.Eventually(s, 20*time.Second, "the worker is healthy again", func() bool { return w.Status().Unreachable == nil })
+	lab.Await(s, 20*time.Second, "the worker is healthy again", func() bool { return w.Status().Unreachable == nil })
 }
 
 // S012, S022, S041, S042: the connections of one role of a worker are cut, delayed, silent,
@@ -116,7 +116,7 @@ func claimsFail(s *stage) {
 	parts := whole(s.base)
 	parts.claims = s.sick
 	w := crew.Start(s, parts, crew.Config(s.queue, 4, s.seen.Handle))
-	crew.Eventually(s, 20*time.Second, "work has begun", func() bool { return len(s.seen.Of(ids[0])) > 0 })
+	lab.Await(s, 20*time.Second, "work has begun", func() bool { return len(s.seen.Of(ids[0])) > 0 })
 	for range 3 {
 		s.strike(400 * time.Millisecond)
 		if s.plague == "silent" {
@@ -140,7 +140,7 @@ func renewalsFail(s *stage) {
 	parts := whole(s.base)
 	parts.renewals = s.sick
 	holder := crew.Start(s, parts, crew.Config(s.queue, 4, s.seen.Handle))
-	crew.Eventually(s, 20*time.Second, "all are held", func() bool { return holder.Status().Held == 4 })
+	lab.Await(s, 20*time.Second, "all are held", func() bool { return holder.Status().Held == 4 })
 	other := crew.Start(s, s.base, crew.Config(s.queue, 4, s.seen.Handle))
 	s.strike(5 * time.Second)
 	crew.Finished(s, s.base, 40*time.Second, s.queue)
@@ -179,7 +179,7 @@ func settlesFail(s *stage) {
 	parts := whole(s.base)
 	parts.settles = s.sick
 	holder := crew.Start(s, parts, crew.Config(s.queue, 4, s.seen.Handle))
-	crew.Eventually(s, 20*time.Second, "work has begun", func() bool { return len(s.seen.Of(ids[0])) > 0 })
+	lab.Await(s, 20*time.Second, "work has begun", func() bool { return len(s.seen.Of(ids[0])) > 0 })
 	crew.Start(s, s.base, crew.Config(s.queue, 1, s.seen.Handle))
 	s.strike(6 * time.Second)
 	crew.Finished(s, s.base, 40*time.Second, s.queue)
@@ -197,7 +197,7 @@ func listenFails(s *stage) {
 	cfg := crew.Config(s.queue, 4, s.seen.Handle)
 	cfg.Poll = 200 * time.Millisecond
 	w := crew.Start(s, parts, cfg)
-	crew.Eventually(s, 20*time.Second, "notices arrive", func() bool { return w.Status().Listening })
+	lab.Await(s, 20*time.Second, "notices arrive", func() bool { return w.Status().Listening })
 	plagues[s.plague](s.proxy)
 	for range 3 {
 		ids := crew.Enqueue(s, s.base, 3, pacht.Queue(s.queue))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/faults/crew"
+	"github.com/pacht-queue/pacht/faults/lab"
 	"github.com/pacht-queue/pacht/internal/pgserver"
 )
 
@@ -55,7 +56,7 @@ func TestSessionThatVanishedWithItsLocksStopsNobodyElse(t *testing.T) {
 	plagues["silent"](p)
 	var seen crew.Runs
 	w := crew.Start(t, base, crew.Config(queue, 4, seen.Handle))
-	crew.Eventually(t, 20*time.Second, "the others are done", func() bool {
+	lab.Await(t, 20*time.Second, "the others are done", func() bool {
 		waiting, err := base.Waiting(t.Context())
 		return err == nil && len(waiting) == 1 && waiting[0].Jobs == 1 && w.Status().Held == 0
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/faults/crew"
+	"github.com/pacht-queue/pacht/faults/lab"
 	"github.com/pacht-queue/pacht/postgres"
 )
 
@@ -47,7 +48,7 @@ func TestAnEnqueueThatIsTheVictimOfADeadlockIsRepeatedInside(t *testing.T) {
 	}
 	waiting := func(n int) {
 		t.Helper()
-		crew.Eventually(t, 20*time.Second, fmt.Sprint(n, " wait"), func() bool {
+		lab.Await(t, 20*time.Second, fmt.Sprint(n, " wait"), func() bool {
 			return scalar[int](t, database, "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") == n
 		})
 	}

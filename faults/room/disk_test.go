@@ -81,7 +81,7 @@ func fullDisk(t *testing.T, s pacht.Store, dir, saying string) {
 	ids := crew.EnqueueTasks(t, s, tasks, pacht.Queue(queue))
 	var seen crew.Runs
 	w := crew.Start(t, s, crew.Config(queue, 4, seen.Handle))
-	crew.Eventually(t, 20*time.Second, "work has begun", func() bool { return seen.Len() > 20 })
+	lab.Await(t, 20*time.Second, "work has begun", func() bool { return seen.Len() > 20 })
 	for range lab.Scale(1, 3) {
 		free := fill(t, dir)
 		before := w.Status().Errors
@@ -96,7 +96,7 @@ func fullDisk(t *testing.T, s pacht.Store, dir, saying string) {
 			}
 		}
 		if seen.Len() < jobs {
-			crew.Eventually(t, 20*time.Second, "the worker meets the full disk", func() bool {
+			lab.Await(t, 20*time.Second, "the worker meets the full disk", func() bool {
 				return w.Status().Errors > before || seen.Len() == jobs
 			})
 		}
@@ -104,7 +104,7 @@ func fullDisk(t *testing.T, s pacht.Store, dir, saying string) {
 		crew.Enqueue(t, s, 1, pacht.Queue("filling"))
 	}
 	crew.Finished(t, s, 60*time.Second, queue)
-	crew.Eventually(t, 20*time.Second, "the worker is healthy again", func() bool { return w.Status().Unreachable == nil })
+	lab.Await(t, 20*time.Second, "the worker is healthy again", func() bool { return w.Status().Unreachable == nil })
 	if got := crew.Outcomes(t, s, ids); got[pacht.OutcomeCompleted] != jobs || len(got) != 1 {
 		t.Errorf("leases ended as %v", got)
 	}
@@ -137,11 +137,11 @@ func TestAServerThatDiesOfAFullDiskComesBackWithAllThatWasAcknowledged(t *testin
 		return seen.Handle(ctx, job)
 	}
 	w := crew.Start(t, crew.Open(t, database, postgres.Config{}), crew.Config(queue, 2, slow))
-	crew.Eventually(t, 20*time.Second, "work has begun", func() bool { return seen.Len() > 20 })
+	lab.Await(t, 20*time.Second, "work has begun", func() bool { return seen.Len() > 20 })
 	free := fill(t, dir)
 	more, err := untilRefused(t, s, queue)
 	t.Logf("after %d more jobs: %v", len(more), err)
-	crew.Eventually(t, 60*time.Second, "the server goes down", func() bool {
+	lab.Await(t, 60*time.Second, "the server goes down", func() bool {
 		// What is written to the log alone needs another file of it at last.
 		err := pgserver.Execute(t.Context(), database, "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 4000000))")
 		down := err != nil && !strings.Contains(err.Error(), "53100")
@@ -150,7 +150,7 @@ func TestAServerThatDiesOfAFullDiskComesBackWithAllThatWasAcknowledged(t *testin
 		}
 		return down
 	})
-	crew.Eventually(t, 60*time.Second, "the worker cannot reach the server, or is done", func() bool {
+	lab.Await(t, 60*time.Second, "the worker cannot reach the server, or is done", func() bool {
 		return w.Status().Unreachable != nil || seen.Len() == len(ids)
 	})
 	free()

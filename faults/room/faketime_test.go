@@ -97,7 +97,7 @@ func TestADatabasesClockThatIsSetForwardLosesNothing(t *testing.T) {
 	begin := func(ms int) []pacht.ID {
 		t.Helper()
 		ids := crew.EnqueueTasks(t, base, slices.Repeat([]crew.Task{{Ms: ms}}, jobs), pacht.Queue("forward"), pacht.TTL(ttl))
-		crew.Eventually(t, 20*time.Second, "all run", func() bool { return workers[0].Status().Held+workers[1].Status().Held == jobs })
+		lab.Await(t, 20*time.Second, "all run", func() bool { return workers[0].Status().Held+workers[1].Status().Held == jobs })
 		return ids
 	}
 	ids := begin(1500)
@@ -154,7 +154,7 @@ func TestADatabasesClockThatIsSetBackOnlyMakesThingsWait(t *testing.T) {
 	w := crew.Start(t, base, cfg)
 	ids := crew.EnqueueTasks(t, base, slices.Repeat([]crew.Task{{Ms: 3000}}, jobs), pacht.Queue("back"), pacht.TTL(ttl))
 	later := crew.Enqueue(t, base, 1, pacht.Queue("back"), pacht.RunIn(2*time.Second))
-	crew.Eventually(t, 20*time.Second, "all run", func() bool { return w.Status().Held >= jobs })
+	lab.Await(t, 20*time.Second, "all run", func() bool { return w.Status().Held >= jobs })
 	c.off(-time.Hour)
 	c.seems(base, -time.Hour)
 	lab.Await(t, 20*time.Second, "the held ones are done", func() bool { return seen.Len() >= jobs && w.Status().Held == 0 })

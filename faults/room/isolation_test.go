@@ -38,21 +38,8 @@ func TestStricterDefaultsOfIsolationAbortNothingOfTheStores(t *testing.T) {
 			books := &bookkeeper{runs: &seen}
 			var all []*crew.Running
 			for range 4 {
-				cfg, err := pgxpool.ParseConfig(database)
-				if err != nil {
-					t.Fatal(err)
-				}
-				cfg.MaxConns = 4
-				pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(pool.Close)
-				s, err := postgres.New(pool, postgres.Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = s.Close() })
+				pool := crew.Pool(t, database, 4)
+				s := crew.On(t, pool)
 				for range workers / 4 {
 					cfg := crew.Config(queue, 10, books.handler(pool, s))
 					cfg.NoSweep, cfg.Poll, cfg.Watch.Poll = true, 100*time.Millisecond, 200*time.Millisecond

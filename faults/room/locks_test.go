@@ -166,7 +166,7 @@ func TestLocksTakenInOppositeOrdersFailNoJob(t *testing.T) {
 
 func claimAll(t *testing.T, s pacht.Leaser, queue string, n int) (all []pacht.JobInfo) {
 	t.Helper()
-	crew.Eventually(t, 30*time.Second, "all are claimed", func() bool {
+	lab.Await(t, 30*time.Second, "all are claimed", func() bool {
 		claims, err := s.Claim(t.Context(), pacht.ClaimRequest{Owner: "batch", Queue: queue, Kinds: []string{"task"}, Limit: n})
 		if err != nil {
 			t.Fatalf("claim: %v", err)
@@ -180,7 +180,7 @@ func claimAll(t *testing.T, s pacht.Leaser, queue string, n int) (all []pacht.Jo
 // settleAll offers a batch until all of it is answered: a row that somebody has locked is busy.
 func settleAll(t *testing.T, s pacht.Leaser, batch []pacht.Settlement) {
 	t.Helper()
-	crew.Eventually(t, 30*time.Second, "all are settled", func() bool {
+	lab.Await(t, 30*time.Second, "all are settled", func() bool {
 		answers, err := s.Settle(t.Context(), batch)
 		if err != nil {
 			t.Fatalf("settle: %v", err)
@@ -382,7 +382,7 @@ func TestARoleWithFewConnectionsWorksOnWithWhatItGets(t *testing.T) {
 		}
 		return n
 	}
-	crew.Eventually(t, 20*time.Second, "somebody is refused", func() bool { return refused() > 0 })
+	lab.Await(t, 20*time.Second, "somebody is refused", func() bool { return refused() > 0 })
 	execute(t, database, fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT 40", role))
 	crew.Finished(t, base, 60*time.Second, queue)
 	if got := crew.Outcomes(t, base, ids); got[pacht.OutcomeCompleted] != len(ids) || got[pacht.OutcomeFailed]+got[pacht.OutcomeExpired] > 0 {
@@ -391,6 +391,6 @@ func TestARoleWithFewConnectionsWorksOnWithWhatItGets(t *testing.T) {
 	seen.Once(t, ids)
 	crew.Checked(t, base)
 	for _, w := range workers {
-		crew.Eventually(t, 20*time.Second, "healthy", func() bool { return w.Status().Unreachable == nil })
+		lab.Await(t, 20*time.Second, "healthy", func() bool { return w.Status().Unreachable == nil })
 	}
 }

@@ -36,7 +36,7 @@ func TestAServerThatComesBackAsAStandbyIsWaitedForUntilItIsPromoted(t *testing.T
 	for range 2 {
 		workers = append(workers, crew.Start(t, crew.Open(t, database, postgres.Config{}), crew.Config(queue, 25, seen.Handle)))
 	}
-	crew.Eventually(t, 20*time.Second, "all run", func() bool { return workers[0].Status().Held+workers[1].Status().Held == jobs })
+	lab.Await(t, 20*time.Second, "all run", func() bool { return workers[0].Status().Held+workers[1].Status().Held == jobs })
 	data := scalar[string](t, database, "SHOW data_directory")
 	server.Stop(t)
 	signal := filepath.Join(data, "standby.signal")
@@ -47,7 +47,7 @@ func TestAServerThatComesBackAsAStandbyIsWaitedForUntilItIsPromoted(t *testing.T
 	if !scalar[bool](t, database, "SELECT pg_is_in_recovery()") {
 		t.Fatal("the server is no standby")
 	}
-	crew.Eventually(t, 20*time.Second, "an enqueue on a standby is refused in words", func() bool {
+	lab.Await(t, 20*time.Second, "an enqueue on a standby is refused in words", func() bool {
 		// The first may still meet a connection that the stop has broken.
 		_, err := base.Enqueue(t.Context(), []pacht.NewJob{pacht.New(crew.Task{}, pacht.Queue(queue))})
 		return strings.Contains(fmt.Sprint(err), "during recovery")
@@ -85,14 +85,14 @@ func TestADatabaseThatIsReadOnlyForAWhileStopsNothingForGood(t *testing.T) {
 	var seen crew.Runs
 	s := crew.Open(t, database, postgres.Config{})
 	w := crew.Start(t, s, crew.Config(queue, 4, seen.Handle))
-	crew.Eventually(t, 20*time.Second, "work has begun", func() bool { return seen.Len() > 10 })
+	lab.Await(t, 20*time.Second, "work has begun", func() bool { return seen.Len() > 10 })
 	execute(t, admin, fmt.Sprintf(`ALTER DATABASE %q SET default_transaction_read_only = on`, name))
 	execute(t, admin, fmt.Sprintf(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '%s'`, name))
-	crew.Eventually(t, 20*time.Second, "the worker is refused", func() bool {
+	lab.Await(t, 20*time.Second, "the worker is refused", func() bool {
 		return strings.Contains(fmt.Sprint(w.Status().Unreachable), "read-only")
 	})
 	var err error
-	crew.Eventually(t, 20*time.Second, "the enqueue is refused", func() bool {
+	lab.Await(t, 20*time.Second, "the enqueue is refused", func() bool {
 		_, err = s.Enqueue(t.Context(), []pacht.NewJob{pacht.New(crew.Task{}, pacht.Queue(queue))})
 		return strings.Contains(fmt.Sprint(err), "read-only")
 	})

@@ -1,7 +1,4 @@
 -- Ends the session if this transaction idles longer, so that a client which stops in the middle
--- of a sweep gives its turn back; and keeps the deletions from reading tables that were never
--- analyzed from end to end.
+-- of a sweep gives its turn back.
 -- $1 milliseconds
-SELECT
-    set_config('idle_in_transaction_session_timeout', $1::text, true),
-    set_config('enable_seqscan', 'off', true);
+SELECT set_config('idle_in_transaction_session_timeout', $1::text, true);
