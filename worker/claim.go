@@ -13,8 +13,8 @@ import (
 // callTimeout bounds a single call to the store, so that a black hole cannot stop a loop.
 const callTimeout = 10 * time.Second
 
-// claimLoop fills one queue's slots until ctx ends. It never leases more than it has free
-// slots for, so that no lease waits in memory (S006).
+// claimLoop fills one queue's slots until ctx ends. It never leases more than it has slots for,
+// free or about to be, so that no lease waits in memory for a handler (S006).
 func (w *Worker) claimLoop(ctx context.Context, q *queue) {
 	unsure := false // a claim went unanswered: something may be held that we do not know of
 	backoff := time.Duration(0)
@@ -58,6 +58,9 @@ func (w *Worker) claimLoop(ctx context.Context, q *queue) {
 			break
 		}
 	}
+	for _, h := range q.close() {
+		w.release(h)
+	}
 	if unsure {
 		if err := w.adopt(ctx, q); err != nil {
 			w.log.Warn("a claim went unanswered and the database cannot be asked; what it took, if anything, is left to expire",
@@ -82,7 +85,7 @@ func (w *Worker) claim(ctx context.Context, q *queue, n int) (int, error) {
 		failpoint.Here("worker.claimed")
 	}
 	w.trouble.over(callClaim)
-	w.beginAll(ctx, q, claims, sent)
+	w.beginAll(q, claims, sent)
 	return len(claims.Jobs), nil
 }
 
@@ -108,33 +111,70 @@ func (w *Worker) adopt(ctx context.Context, q *queue) error {
 		w.log.Info("adopted a lease whose claim went unanswered", "job", job.ID, "kind", job.Kind, "queue", q.name,
 			"token", job.Token, "attempt", job.Attempt, "owner", w.owner)
 	}
-	w.beginAll(ctx, q, held, sent)
+	w.beginAll(q, held, sent)
 	return nil
 }
 
 // beginAll takes in what a call answered that was sent at the given time.
-func (w *Worker) beginAll(ctx context.Context, q *queue, claims pacht.Claims, sent clock.Instant) {
-	spent := sent.Elapsed()
+func (w *Worker) beginAll(q *queue, claims pacht.Claims, sent clock.Instant) {
+	now := clock.Now()
 	for _, job := range claims.Jobs {
-		w.begin(ctx, newHold(w, q, job, sent, claims.Now), spent)
+		w.begin(newHold(w, q, job, sent, claims.Now), now)
 	}
 }
 
-// begin takes a slot and starts the handler, or releases the lease if the worker is stopping
-// or too little of it is left. A claim never brings more than there are slots; an adoption
-// may for a moment, and then releases.
-func (w *Worker) begin(ctx context.Context, h *hold, spent time.Duration) {
-	over := !h.q.take() || h.left-spent <= margin(h.job.TTL)
+// begin starts the handler of a job that was leased, has it wait for a slot that is about to be
+// free, or releases the lease if there is none: a claim never brings more than there is room
+// for, but an adoption may.
+func (w *Worker) begin(h *hold, now clock.Instant) {
 	w.holds.add(h) // from here on the renewals know of it
-	if over || ctx.Err() != nil {
-		h.mu.Lock()
-		h.returned = true
-		h.mu.Unlock()
-		h.cancel(context.Canceled) // or the base context would remember it to its end
-		w.settler.put(h, pacht.Settlement{Ref: h.job.Ref(), Outcome: pacht.OutcomeReleased})
+	if !w.fit(h, now) {
+		w.release(h)
 		return
 	}
-	failpoint.Here("worker.begun")
 	w.tell(Event{Type: EventClaimed, Job: h.job})
+	switch h.q.take(h) {
+	case placeSlot:
+		w.launch(h)
+	case placeNone:
+		w.release(h)
+	}
+}
+
+// next starts the handlers that have waited for a slot. Each lease is looked at again.
+func (w *Worker) next(waited []*hold) {
+	now := clock.Now()
+	for _, h := range waited {
+		if w.fit(h, now) {
+			w.launch(h)
+		} else {
+			h.slot = 1
+			w.release(h)
+		}
+	}
+}
+
+// fit says whether a handler may start: not when the worker is stopping (S087), when too little
+// is left of the lease, or when there is a reason to stop it already.
+func (w *Worker) fit(h *hold, now clock.Instant) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.taking.Err() == nil && h.cause == nil && h.left-now.Since(h.from) > margin(h.job.TTL)
+}
+
+func (w *Worker) launch(h *hold) {
+	h.mu.Lock()
+	h.slot, h.started = 1, true
+	h.mu.Unlock()
+	failpoint.Here("worker.begun")
 	w.runners.run(h)
+}
+
+// release gives a lease back whose handler has not started.
+func (w *Worker) release(h *hold) {
+	h.mu.Lock()
+	h.returned = true
+	h.mu.Unlock()
+	h.cancel(context.Canceled) // or the base context would remember it to its end
+	w.settler.put(h, pacht.Settlement{Ref: h.job.Ref(), Outcome: pacht.OutcomeReleased})
 }

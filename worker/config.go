@@ -17,7 +17,8 @@ import (
 // everything else works. There is no setting for renewals: each lease is renewed after a
 // third of its own TTL, so the two cannot be put in a wrong order.
 type Config struct {
-	// Queues says how many jobs of each queue may run at once: 1 to 100,000.
+	// Queues says how many jobs of each queue may run at once: 1 to 100,000. So many are leased
+	// at most, and while the outcomes of 50 or more are being stored, as many more.
 	Queues map[string]int
 	// Handlers are the kinds this worker takes, one handler each. Others are left alone.
 	Handlers []Handler

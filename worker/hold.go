@@ -35,7 +35,9 @@ type hold struct {
 	cause     error         // why; nil while it may work
 	wedged    bool
 	forfeited bool // a renewal was refused: the lease is not ours any more
-	returned  bool // its handler has returned
+	slot      int  // 1 if it takes one of its queue
+	started   bool // its handler may run
+	returned  bool // its handler has returned, or will not start
 	tried     bool // CompleteTx was called: what became of it, only the ledger knows
 	closing   bool // it closed the lease in a transaction, which may be open, committed or rolled back
 	guarded   bool // as far as we know that transaction still has the row locked, or has committed

@@ -25,7 +25,7 @@ func (w *Worker) deposeLoop() {
 		for _, h := range w.holds.list() {
 			h.mu.Lock()
 			left := h.remaining()
-			stopped := h.cause != nil && !h.returned
+			stopped := h.cause != nil && h.started && !h.returned
 			overdue := stopped && !h.wedged && h.stopped.Elapsed() > w.cfg.TimeoutGrace
 			if overdue {
 				h.wedged = true

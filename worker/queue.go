@@ -9,47 +9,102 @@ import (
 	"github.com/pacht-queue/pacht/internal/clock"
 )
 
-// queue is one queue's slots: a job takes one from the claim to the answer of its settle.
+// queue is one queue's slots. A handler takes one when it starts, and the answer of its settle
+// gives it back: no result is less than stored when the next handler takes its place. While the
+// settle of many jobs is under way, as many are claimed ahead, are renewed, and wait for its
+// answer (S006).
 type queue struct {
 	name string
 	size int
 
-	mu    sync.Mutex
-	used  int
-	freed chan struct{} // has a token after a slot became free
+	mu      sync.Mutex
+	used    int           // slots taken
+	leaving int           // of them: about to be free, because a settle of many is under way
+	next    []*hold       // leased ahead: they wait for those
+	closed  bool          // nothing starts any more
+	freed   chan struct{} // has a token after there was more room
 }
 
 func newQueue(name string, size int) *queue {
 	return &queue{name: name, size: size, freed: make(chan struct{}, 1)}
 }
 
+// free is how many more jobs may be claimed.
 func (q *queue) free() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.size - q.used
+	return q.size - (q.used - q.leaving) - len(q.next)
 }
 
-// take takes a slot, and says whether there was one.
-func (q *queue) take() bool {
+// A place is what becomes of a job that was leased.
+type place int
+
+const (
+	placeNone place = iota // there is no room for it: release it
+	placeSlot              // it has a slot: start it
+	placeNext              // give answers it when there is a slot
+)
+
+// take finds a place for a job.
+func (q *queue) take(h *hold) place {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.used++
-	return q.used <= q.size
+	switch {
+	case q.closed || q.used-q.leaving+len(q.next) >= q.size:
+		return placeNone
+	case q.used < q.size:
+		q.used++
+		return placeSlot
+	}
+	q.next = append(q.next, h)
+	return placeNext
 }
 
-// give frees slots. All that one answer frees are given at once, so that the next claim takes
-// as many.
-func (q *queue) give(n int) {
+// aheadFrom is how many jobs a settle has at least for which others are claimed ahead: it is
+// over soon if it has few, and what is claimed ahead counts a crash if the process dies.
+const aheadFrom = 50
+
+// leave takes in that the settle of n jobs is sent: their slots are about to be free.
+func (q *queue) leave(n int) {
+	if n < aheadFrom {
+		return
+	}
 	q.mu.Lock()
-	q.used -= n
+	q.leaving = n
 	q.mu.Unlock()
+	q.tell()
+}
+
+// give takes in the answer: n slots are free. All are given at once, so that the next claim
+// takes as many. It answers who has one now of those who were claimed ahead.
+func (q *queue) give(n int) (start []*hold) {
+	q.mu.Lock()
+	q.leaving = 0
+	q.used -= n
+	start = q.next[:min(len(q.next), max(0, q.size-q.used))]
+	q.next = q.next[len(start):]
+	q.used += len(start)
+	q.mu.Unlock()
+	q.tell()
+	return start
+}
+
+// close answers what was leased and has not started, which nothing does any more.
+func (q *queue) close() (unstarted []*hold) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	unstarted, q.next, q.closed = q.next, nil, true
+	return unstarted
+}
+
+func (q *queue) tell() {
 	select {
 	case q.freed <- struct{}{}:
 	default:
 	}
 }
 
-// room waits until a slot is free and says how many are; 0 if ctx ended.
+// room waits until there is room and says how much; 0 if ctx ended.
 func (q *queue) room(ctx context.Context) int {
 	for {
 		if n := q.free(); n > 0 && ctx.Err() == nil {

@@ -49,13 +49,13 @@ func TestNoLeaseThatComesPutsTheLookOff(t *testing.T) {
 
 // A lease that is given back unused leaves nothing behind in the worker's context.
 func TestReleasedLeaseEndsItsContext(t *testing.T) {
-	w := &Worker{holds: newHolds(), events: newEvents(nil), base: t.Context()}
-	w.settler = newSettler(w)
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
+	w := &Worker{holds: newHolds(), events: newEvents(nil), base: t.Context(), taking: stopped}
+	w.settler = newSettler(w)
 	now := clock.Now()
 	h := newHold(w, newQueue("default", 1), pacht.JobInfo{ID: 1, Token: 1, TTL: time.Minute, LeaseUntil: now.Time().Add(time.Minute)}, now, now.Time())
-	w.begin(stopped, h, 0)
+	w.begin(h, now)
 	if h.ctx.Err() == nil {
 		t.Error("its context lives on")
 	}

@@ -108,10 +108,16 @@ func (s *settler) run() {
 func (s *settler) store(batch []outcome) (again []outcome) {
 	call, cancel := context.WithTimeout(s.w.base, callTimeout)
 	defer cancel()
-	free := make(map[*queue]int)
+	leaving, left := make(map[*queue]int), make(map[*queue]int)
+	for _, o := range batch {
+		leaving[o.h.q] += o.h.slot
+	}
+	for q, n := range leaving {
+		q.leave(n)
+	}
 	defer func() {
-		for q, n := range free {
-			q.give(n)
+		for q := range leaving {
+			s.w.next(q.give(left[q]))
 		}
 	}()
 	settle := make([]outcome, 0, len(batch))
@@ -126,7 +132,7 @@ func (s *settler) store(batch []outcome) (again []outcome) {
 			s.w.trouble.met(callSettle, err)
 			again = append(again, o)
 		case closed != nil:
-			free[o.h.q]++
+			left[o.h.q] += o.h.slot
 			s.done(o, *closed, clock.Now())
 		default:
 			settle = append(settle, o)
@@ -155,7 +161,7 @@ func (s *settler) store(batch []outcome) (again []outcome) {
 			s.later(settle[i])
 			continue
 		}
-		free[settle[i].h.q]++
+		left[settle[i].h.q] += settle[i].h.slot
 		s.done(settle[i], committed(settle[i], a), now)
 	}
 	return again

@@ -46,7 +46,8 @@ type Worker struct {
 	sweeper  *sweep.Sweeper // nil: somebody else sweeps
 
 	running atomic.Bool
-	giveUp  context.CancelFunc // ends Run as the end of its context does
+	taking  context.Context    // ends when no job is to be started any more
+	giveUp  context.CancelFunc // ends taking, and so Run, as the end of its context does
 	base    context.Context    // for handlers and for calls to the store; outlives Run's context
 	finish  context.CancelCauseFunc
 }
@@ -199,7 +200,8 @@ func (w *Worker) start(ctx context.Context) (run context.Context, end func(), er
 	if w.running.Swap(true) {
 		return ctx, func() {}, errors.New("worker: it ran before; make a new Worker for another run")
 	}
-	run, w.giveUp = context.WithCancel(ctx)
+	w.taking, w.giveUp = context.WithCancel(ctx)
+	run = w.taking
 	// Handlers and results outlive the signal to stop (S032); values of ctx are kept.
 	w.base, w.finish = context.WithCancelCause(context.WithoutCancel(ctx))
 	var telling, keepers sync.WaitGroup

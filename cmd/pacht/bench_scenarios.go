@@ -131,7 +131,7 @@ hot_ratio, wal_bytes_per_renewal, kept_all}.`,
 	flags.IntVar(&h.Leases, "leases", 10_000, "leases to hold, 0 to 100,000")
 	flags.DurationVar(&h.For, "for", time.Minute, "how long to measure")
 	flags.DurationVar(&h.TTL, "ttl", pacht.DefaultTTL, "TTL of the leases; they are renewed after a third of it")
-	flags.IntVar(&h.Pending, "pending", 0, "vacant leases beside them")
+	flags.IntVar(&h.Pending, "pending", 0, "vacant leases beside them, due tomorrow")
 	flags.BoolVar(&h.Snapshot, "snapshot", false, "another session holds a REPEATABLE READ transaction open (PostgreSQL)")
 	return cmd
 }

@@ -17,7 +17,7 @@ type Heartbeat struct {
 	Leases   int
 	For      time.Duration
 	TTL      time.Duration
-	Pending  int // vacant leases beside them, of a kind that nobody handles
+	Pending  int // vacant leases beside them, due tomorrow
 	Snapshot bool
 }
 
@@ -63,7 +63,7 @@ func (h Heartbeat) Run(ctx context.Context, p *Place) (res HeartbeatResult, err 
 	if err := h.Validate(); err != nil {
 		return res, err
 	}
-	if err := (State{Foreign: h.Pending}).write(ctx, p); err != nil {
+	if err := (State{Future: h.Pending}).write(ctx, p); err != nil {
 		return res, err
 	}
 	if h.Snapshot {
