@@ -2,7 +2,6 @@ package kill
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pacht-queue/pacht/faults/lab"
 	"github.com/pacht-queue/pacht/internal/clock"
@@ -30,10 +27,11 @@ type chaos struct {
 	calm  time.Duration // between two faults of one process, at most
 	every int           // how many handlers must have come to their end between two faults of one process
 
-	over chan struct{}
-	all  sync.WaitGroup
-	mu   sync.Mutex
-	done map[string]int
+	over    chan struct{}
+	all     sync.WaitGroup
+	mu      sync.Mutex
+	done    map[string]int
+	outages []lab.Outage
 }
 
 func newChaos(t *testing.T, fleet *lab.Fleet, rec *lab.Recorder, seed uint64, calm time.Duration, every int) *chaos {
@@ -66,6 +64,16 @@ func (c *chaos) count(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done[what]++
+}
+
+// outage does something that the server's clients notice, and notes from when to when.
+func (c *chaos) outage(what string, act func()) {
+	from := time.Now()
+	act()
+	c.count(what)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outages = append(c.outages, lab.Outage{From: from, Until: time.Now()})
 }
 
 func (c *chaos) facts() (facts []lab.Fact) {
@@ -126,26 +134,26 @@ func (c *chaos) server(every time.Duration, act func()) {
 	})
 }
 
-// cut ends all sessions of the database (S038, S039). While the server is down there are none.
+// cut ends all sessions of the database (S038, S039). For a moment after its start the server may
+// refuse to.
 func (c *chaos) cut(url string) func() {
+	const terminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		err := pgserver.Execute(ctx, url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
-		var down *pgconn.ConnectError
-		if err != nil && !errors.As(err, &down) {
-			c.Logf("pg_terminate_backend: %v", err) // the server was killed under it
-			return
-		}
-		c.count("cuts")
+		c.outage("cuts", func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			var err error
+			if !lab.Within(10*time.Second, func() bool { err = pgserver.Execute(ctx, url, terminate); return err == nil }) {
+				c.Errorf("pg_terminate_backend: %v", err)
+			}
+		})
 	}
 }
 
 // crash kills the postmaster as the kernel would for want of memory, and starts the server again
 // (S022, S038).
 func (c *chaos) crash(s *pgtest.Server) {
-	killPostmaster(c.T, s)
-	c.count("crashes")
+	c.outage("crashes", func() { killPostmaster(c.T, s) })
 }
 
 // killPostmaster sends SIGKILL. Its children notice and end by themselves; until the last has,

@@ -8,8 +8,8 @@ import (
 	"github.com/pacht-queue/pacht/faults/lab"
 )
 
-// S011, S013, S014, S015, R3, R7: a process frozen past its leases, while another does its jobs, wakes
-// up in the middle of its handlers, which do not heed that they are told to stop. What they then do
+// S011, S013, S014, S015, S023, R3, R7: a process frozen past its leases, while another does its jobs,
+// wakes up in the middle of its handlers, which fill all its slots and do not heed that they are told to stop. What they then do
 // outside is refused by the fence of whoever is asked for it; what they write is refused by the store,
 // kept as a report, and changes nothing.
 func TestFrozenProcessIsRefusedEverywhereWhenItWakes(t *testing.T) {

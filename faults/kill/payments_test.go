@@ -29,6 +29,9 @@ func TestPaymentsAgreeWithTheProviderAfterKills(t *testing.T) {
 		lab.Report(t, "payments under kills and pauses", lab.F("payments", res.Payments), lab.F("completed", res.Completed), lab.F("lost", res.Lost),
 			lab.F("double_charged", res.DoubleCharged), lab.F("attempts", res.Attempts), lab.F("expired", res.Expired), lab.F("refused_late", res.RefusedLate),
 			lab.F("unknown", res.Unknown), lab.F("healed", res.Healed), lab.F("kills", res.Kills), lab.F("pauses", res.Pauses), lab.F("ledger_equal", res.LedgerEqual))
+		if res.Kills == 0 || res.Pauses == 0 {
+			t.Errorf("%d kills and %d pauses: nothing was proved", res.Kills, res.Pauses)
+		}
 		if !res.OK || res.Lost != 0 || res.DoubleCharged != 0 || !res.LedgerEqual {
 			t.Errorf("%+v\n%s", res, said.String())
 		}

@@ -39,6 +39,8 @@ func TestStopsThatAreCutShortLoseNothing(t *testing.T) {
 		fleet.Finish(60 * time.Second)
 		fleet.Shutdown()
 		a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{fleet}})
-		lab.Report(t, "stops cut short", append(c.facts(), a.Facts()...)...)
+		facts := append(c.facts(), a.Facts()...)
+		lab.Report(t, "stops cut short", facts...)
+		lab.Least(t, facts, lab.F("stops", lab.Scale(3, 50)), lab.F("cut_short", lab.Scale(1, 20)), lab.F("given_back", 1))
 	})
 }

@@ -25,6 +25,7 @@ type Account struct {
 
 	Effects int // accepted by the recorder
 	Refused int // by its fence, because of a stale token
+	Beyond  int // begins and accepted effects of frozen or deaf holders after the end of their leases, before the next
 	Late    int // settled after lease_until, before anybody else closed the lease
 	Reports int // outcomes that came after the lease was closed
 	Booked  int // rows in the business table
@@ -40,7 +41,7 @@ func (a Account) Facts() []Fact {
 	facts := []Fact{
 		F("jobs", a.Jobs), F("completed", a.Ends[pacht.Completed]), F("ledger", rows), F("by_hand", a.Hand), F("attempts", a.Attempts),
 		F("given_back", a.GivenBack), F("begun", a.Begun), F("cut", a.cut()), F("expired", a.Ledger[pacht.OutcomeExpired]),
-		F("effects", a.Effects), F("effects_refused", a.Refused), F("late", a.Late), F("reports", a.Reports), F("booked", a.Booked),
+		F("effects", a.Effects), F("effects_refused", a.Refused), F("beyond", a.Beyond), F("late", a.Late), F("reports", a.Reports), F("booked", a.Booked),
 	}
 	for _, why := range slices.Sorted(maps.Keys(a.Cut)) {
 		facts = append(facts, F("cut_"+strings.NewReplacer(" ", "_", ".", "_").Replace(why), a.Cut[why]))

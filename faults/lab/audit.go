@@ -2,6 +2,7 @@ package lab
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pacht-queue/pacht"
 )
@@ -15,14 +16,13 @@ type AuditOptions struct {
 	// Fleets are those whose processes held the leases. What was done to these explains why an
 	// attempt was not begun.
 	Fleets []*Fleet
-	// Unanswered says that the database or the network to it was disturbed, so that a claim may
-	// have gone unanswered, and its leases have run out before anybody could ask for them.
-	Unanswered bool
-	// Stepped says that the database's clock was stepped: its times prove nothing.
-	Stepped bool
-	// Silent says that handlers told no recorder, or not all of them did.
-	Silent bool
+	// Outages are the times at which the database, or the network to it, was disturbed: a claim of
+	// such a time may have gone unanswered, and its leases have run out before anybody could ask.
+	Outages []Outage
 }
+
+// Outage is a time at which the database could not be reached, or not by all.
+type Outage struct{ From, Until time.Time }
 
 // Audit reads database and recorder when all is over, and fails the test for whatever no rule
 // allows: see judge.

@@ -5,13 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pacht-queue/pacht"
-	"github.com/pacht-queue/pacht/internal/clock"
 	"github.com/pacht-queue/pacht/internal/database"
 	"github.com/pacht-queue/pacht/postgres"
 	"github.com/pacht-queue/pacht/sqlite"
@@ -20,7 +18,7 @@ import (
 // business is the caller's side of a transaction: a table without any key, so that a job that
 // is booked twice shows.
 type business interface {
-	complete(ctx context.Context, job *pacht.Job[Work], dwell time.Duration) error
+	complete(ctx context.Context, job *pacht.Job[Work]) error
 	close()
 }
 
@@ -59,15 +57,12 @@ type onServer struct {
 
 func (b onServer) close() { b.pool.Close() }
 
-func (b onServer) complete(ctx context.Context, job *pacht.Job[Work], dwell time.Duration) error {
+func (b onServer) complete(ctx context.Context, job *pacht.Job[Work]) error {
 	return pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, booking(job.Ref())); err != nil {
 			return err
 		}
-		if err := job.CompleteTx(ctx, b.store.Tx(tx)); err != nil {
-			return err
-		}
-		return clock.Sleep(ctx, dwell)
+		return job.CompleteTx(ctx, b.store.Tx(tx))
 	})
 }
 
@@ -75,7 +70,7 @@ type onFile struct{ store *sqlite.Store }
 
 func (onFile) close() {}
 
-func (b onFile) complete(ctx context.Context, job *pacht.Job[Work], dwell time.Duration) (err error) {
+func (b onFile) complete(ctx context.Context, job *pacht.Job[Work]) (err error) {
 	tx, err := b.store.DB().BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -89,9 +84,6 @@ func (b onFile) complete(ctx context.Context, job *pacht.Job[Work], dwell time.D
 		return err
 	}
 	if err := job.CompleteTx(ctx, b.store.Tx(tx)); err != nil {
-		return err
-	}
-	if err := clock.Sleep(ctx, dwell); err != nil {
 		return err
 	}
 	return tx.Commit()

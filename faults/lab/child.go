@@ -59,7 +59,7 @@ func runWorker(ctx context.Context, task []byte, ready func(any) error) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	c := &crew{Handler: order.Handler}
+	c := &hands{Handler: order.Handler}
 	if c.business, err = openBusiness(ctx, db, order.Business); err != nil {
 		return err
 	}

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -48,17 +46,6 @@ type Fleet struct {
 	now   []*Life
 	lives []*Life
 	over  bool
-}
-
-// Life is one run of one of the fleet's processes.
-type Life struct {
-	*Process
-	Number int
-	Owner  string // of its leases
-	fates  []string
-	hits   string // the file in which its failpoints say that they were hit
-	told   bool   // we ended it, or asked it to end
-	mu     sync.Mutex
 }
 
 // StartFleet starts the processes. At the end of the test those that are left are killed, and
@@ -146,7 +133,10 @@ func (f *Fleet) Restart(i int, env ...string) {
 	}
 	var said workerSaid
 	p.Said(&said)
-	l := &Life{Process: p, Number: i, Owner: said.Owner, hits: hits}
+	l := &Life{
+		Process: p, Number: i, Owner: said.Owner, hits: hits,
+		slots: f.cfg.Slots, deaf: f.cfg.Handler.Deaf, stop: f.cfg.Grace + f.cfg.Unwind,
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now[i] = l
@@ -156,7 +146,7 @@ func (f *Fleet) Restart(i int, env ...string) {
 // Kill ends a process at once with SIGKILL.
 func (f *Fleet) Kill(i int) {
 	if l := f.Life(i); l != nil {
-		l.mark("killed", true)
+		l.suffer(dies, "killed")
 		l.Process.Kill()
 	}
 }
@@ -164,7 +154,7 @@ func (f *Fleet) Kill(i int) {
 // Terminate asks a process to stop in order, and does not wait.
 func (f *Fleet) Terminate(i int) {
 	if l := f.Life(i); l != nil {
-		l.mark("terminated", true)
+		l.suffer(stops, "terminated")
 		l.Signal(syscall.SIGTERM)
 	}
 }
@@ -176,7 +166,7 @@ func (f *Fleet) Freeze(i int) {
 	if l == nil {
 		return
 	}
-	l.mark("frozen", false)
+	l.suffer(stands, "frozen")
 	done := Within(20*time.Second, func() bool {
 		l.Process.Freeze()
 		if l.Ended() || !database.IsSQLite(f.cfg.Database) {
@@ -198,7 +188,7 @@ func (f *Fleet) Freeze(i int) {
 // Thaw lets a frozen process go on.
 func (f *Fleet) Thaw(i int) {
 	if l := f.Life(i); l != nil {
-		l.Process.Thaw()
+		l.thaw()
 	}
 }
 
@@ -238,13 +228,15 @@ func (f *Fleet) Finish(patience time.Duration) {
 	}
 }
 
-// Shutdown stops all processes in order, frozen ones too, and waits for them.
+// Shutdown stops all processes in order, frozen ones too, and waits for them. It explains
+// nothing to an audit: every process comes to it.
 func (f *Fleet) Shutdown() {
 	f.t.Helper()
 	for i := range f.now {
 		if l := f.Life(i); l != nil && !l.Ended() {
-			f.Thaw(i)
-			f.Terminate(i)
+			l.thaw()
+			l.tell()
+			l.Signal(syscall.SIGTERM)
 		}
 	}
 	for i := range f.now {
@@ -273,36 +265,9 @@ func (f *Fleet) end() {
 		return
 	}
 	for _, l := range f.Lives() {
-		l.mu.Lock()
-		told := l.told || l.ours.Load()
-		l.mu.Unlock()
-		if l.Ended() && !told && len(l.Hits()) == 0 {
+		if l.Ended() && !l.told.Load() && !l.ours.Load() && len(l.Hits()) == 0 {
 			f.t.Errorf("process %d ended, and nobody meant it to: %s%s", l.Number, l.cmd.ProcessState, l.LastWords())
 		}
 		l.Process.Kill()
 	}
-}
-
-func (l *Life) mark(fate string, told bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.fates = append(l.fates, fate)
-	l.told = l.told || told
-}
-
-// Fates are what was done to this run: "killed", "frozen", "terminated", or the names of its
-// failpoints that were hit.
-func (l *Life) Fates() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append(l.Hits(), l.fates...)
-}
-
-// Hits are the failpoints of this run that were hit, as "name action".
-func (l *Life) Hits() []string {
-	text, err := os.ReadFile(l.hits)
-	if err != nil || len(text) == 0 {
-		return nil
-	}
-	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }

@@ -38,15 +38,14 @@ type Handler struct {
 	Snooze float64 `json:"snooze,omitempty"` // share of the attempts that put the job off instead of the effect
 	Panic  float64 `json:"panic,omitempty"`  // share of the attempts that panic after their effect
 
-	Tell     bool          `json:"tell,omitempty"`      // tell the recorder of each completion that the database has answered
-	Ensure   bool          `json:"ensure,omitempty"`    // ask for half the TTL before the effect
-	Deaf     bool          `json:"deaf,omitempty"`      // go on although the context was cancelled
-	RepeatTx bool          `json:"repeat_tx,omitempty"` // repeat the business transaction as a whole when its COMMIT fails
-	Dwell    time.Duration `json:"dwell,omitempty"`     // between CompleteTx and the COMMIT
+	Tell     bool `json:"tell,omitempty"`      // tell the recorder of each completion that the database has answered
+	Ensure   bool `json:"ensure,omitempty"`    // ask for half the TTL before the effect
+	Deaf     bool `json:"deaf,omitempty"`      // go on although the context was cancelled
+	RepeatTx bool `json:"repeat_tx,omitempty"` // repeat the business transaction as a whole when its COMMIT fails
 }
 
-// crew is the handlers of one worker process.
-type crew struct {
+// hands is the handlers of one worker process.
+type hands struct {
 	Handler
 	owner    string
 	pen      *Pen // nil: nobody is told
@@ -54,7 +53,7 @@ type crew struct {
 }
 
 // heard takes in what became of a job.
-func (c *crew) heard(ev worker.Event) {
+func (c *hands) heard(ev worker.Event) {
 	if c.Tell && c.pen != nil && ev.Type == worker.EventSettled && ev.Status == pacht.Completed {
 		_ = c.pen.Settled(ev.Job.Ref(), c.owner) // of what nobody was told nobody claims anything
 	}
@@ -62,7 +61,7 @@ func (c *crew) heard(ev worker.Event) {
 
 var errChance = errors.New("failed by chance")
 
-func (c *crew) handle(ctx context.Context, job *pacht.Job[Work]) (err error) {
+func (c *hands) handle(ctx context.Context, job *pacht.Job[Work]) (err error) {
 	if c.pen == nil {
 		return c.work(ctx, job)
 	}
@@ -96,7 +95,7 @@ func howEnded(err error) string {
 	return "error"
 }
 
-func (c *crew) work(ctx context.Context, job *pacht.Job[Work]) error {
+func (c *hands) work(ctx context.Context, job *pacht.Job[Work]) error {
 	about := clock.Seeded(c.Seed, "job", job.ID.String())
 	long, tx := about.Float64() < c.Long, about.Float64() < c.Tx
 	chance := clock.Seeded(c.Seed, "attempt", job.Ref().String())
@@ -142,7 +141,7 @@ func (c *crew) work(ctx context.Context, job *pacht.Job[Work]) error {
 }
 
 // pass lets time pass. A deaf handler does not heed its context.
-func (c *crew) pass(ctx context.Context, d time.Duration) error {
+func (c *hands) pass(ctx context.Context, d time.Duration) error {
 	if c.Deaf {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -154,10 +153,10 @@ func (c *crew) pass(ctx context.Context, d time.Duration) error {
 
 // book completes the job together with its row in the business table. A COMMIT that fails may
 // have been carried out: the transaction is repeated as a whole, and CompleteTx tells (R4).
-func (c *crew) book(ctx context.Context, job *pacht.Job[Work]) error {
+func (c *hands) book(ctx context.Context, job *pacht.Job[Work]) error {
 	const tries = 20
 	for try := 1; ; try++ {
-		err := c.business.complete(ctx, job, c.Dwell)
+		err := c.business.complete(ctx, job)
 		switch {
 		case err == nil:
 			return nil

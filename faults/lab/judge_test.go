@@ -28,12 +28,15 @@ func ran() *tables {
 	}}}}
 }
 
-func event(what string, token pacht.Token, owner string) Event {
-	return Event{What: what, Ref: pacht.Ref{Job: 1, Token: token}, Owner: owner}
+// second is a moment.
+func second(n float64) time.Time { return start.Add(time.Duration(n * float64(time.Second))) }
+
+func event(at float64, what string, token pacht.Token, owner string) Event {
+	return Event{At: second(at), What: what, Ref: pacht.Ref{Job: 1, Token: token}, Owner: owner}
 }
 
 func told() []Event {
-	return []Event{event(Begin, 1, "a"), event(Effect, 1, "a"), event(Begin, 2, "b"), event(Effect, 2, "b"), event(End, 2, "b")}
+	return []Event{event(0.1, Begin, 1, "a"), event(1, Effect, 1, "a"), event(3.1, Begin, 2, "b"), event(3.5, Effect, 2, "b"), event(3.9, End, 2, "b")}
 }
 
 // An audit that sees nothing would pass for ever: each fault that it is there for is planted once.
@@ -58,6 +61,11 @@ func TestAuditSeesEachFault(t *testing.T) {
 			j.ledger[1].ClaimedAt = start.Add(time.Second)
 			return e
 		}, "token 2 was claimed at"},
+		{"two owners at once, after a release", func(j *jobRows, e []Event) []Event {
+			j.ledger[0].Outcome, j.ledger[1].Attempt = pacht.OutcomeReleased, 1
+			j.ledger[1].ClaimedAt = start
+			return e
+		}, "token 2 was claimed at"},
 		{"a lease without a row", func(j *jobRows, e []Event) []Event {
 			j.ledger = j.ledger[1:]
 			return e
@@ -68,13 +76,29 @@ func TestAuditSeesEachFault(t *testing.T) {
 		}, "it counts as attempt 1"},
 		{"an attempt that nobody began", func(_ *jobRows, e []Event) []Event { return e[2:] }, "it was never begun, and nothing explains it"},
 		{"completed by nobody's work", func(_ *jobRows, e []Event) []Event { return e[:2] }, "it was never begun"},
-		{"begun twice", func(_ *jobRows, e []Event) []Event { return append(e, event(Begin, 2, "b")) }, "was begun twice"},
+		{"begun twice", func(_ *jobRows, e []Event) []Event { return append(e, event(3.2, Begin, 2, "b")) }, "was begun twice"},
 		{"begun by another than the holder", func(_ *jobRows, e []Event) []Event {
 			e[2].Owner, e[3].Owner = "c", "c"
 			return e
 		}, "was begun by c, and is held by b"},
-		{"begun without a lease", func(_ *jobRows, e []Event) []Event { return append(e, event(Begin, 3, "b")) }, "nobody ever held it"},
-		{"a stale effect", func(_ *jobRows, e []Event) []Event { return append(e, event(Effect, 1, "a")) }, "had an effect after token 2"},
+		{"begun without a lease", func(_ *jobRows, e []Event) []Event { return append(e, event(3.2, Begin, 3, "b")) }, "nobody ever held it"},
+		{"a stale effect", func(_ *jobRows, e []Event) []Event { return append(e, event(3.6, Effect, 1, "a")) }, "had an effect after token 2"},
+		{"begun before its claim", func(_ *jobRows, e []Event) []Event {
+			e[0].At = second(-2)
+			return e
+		}, "before its claim"},
+		{"begun after its end", func(_ *jobRows, e []Event) []Event {
+			e[2].At = second(5.5)
+			return e
+		}, "job 1, token 2: begin at 2026-01-01 00:00:05.5 +0000 UTC, after its end"},
+		{"an effect after its end, by a holder that could know it", func(j *jobRows, e []Event) []Event {
+			for i := range j.ledger[1:] { // the next one comes late
+				j.ledger[1+i].ClaimedAt, j.ledger[1+i].EndedAt = second(9), second(10)
+			}
+			e[1].At, e[2].At, e[3].At, e[4].At = second(8), second(9.1), second(9.2), second(9.3)
+			return e
+		}, "job 1, token 1: effect at 2026-01-01 00:00:08 +0000 UTC, after its end"},
+		{"two handlers side by side", func(_ *jobRows, e []Event) []Event { return append(e, event(4.5, End, 1, "a")) }, "job 1, token 1 was ended by a at"},
 		{"a fence that refuses the holder", func(_ *jobRows, e []Event) []Event {
 			e[3].Stale = true
 			return e
@@ -106,29 +130,5 @@ func TestAuditSeesEachFault(t *testing.T) {
 	}
 	if a := judge(ran(), told(), AuditOptions{Jobs: 2}); len(a.Faults) == 0 {
 		t.Error("a job that is not there was not missed")
-	}
-}
-
-// What was done to a process explains why it did not begin what it had claimed, and nothing else
-// than that it expired or was released.
-func TestOnlyWhatWasDoneToAProcessExplainsWhatItDidNotBegin(t *testing.T) {
-	killed := &Fleet{lives: []*Life{{Owner: "a", fates: []string{"killed"}}}}
-	a := judge(ran(), told()[2:], AuditOptions{Fleets: []*Fleet{killed}})
-	if len(a.Faults) != 0 || a.Cut["killed"] != 1 || a.Begun != 1 || a.Attempts != 2 {
-		t.Errorf("%+v", a)
-	}
-	released := ran()
-	released.jobs[1].ledger[0].Outcome, released.jobs[1].ledger[1].Attempt = pacht.OutcomeReleased, 1
-	if a := judge(released, told()[2:], AuditOptions{}); len(a.Faults) != 0 || a.Cut["released"] != 1 || a.GivenBack != 1 {
-		t.Errorf("%+v", a)
-	}
-	if a := judge(ran(), told()[2:], AuditOptions{Unanswered: true}); len(a.Faults) != 0 || a.Cut["unanswered claim"] != 1 {
-		t.Errorf("%+v", a)
-	}
-	byHand := ran()
-	byHand.jobs[1].ledger[1] = lease(2, 1, "a person", 5, 5, pacht.OutcomeResolved, pacht.Completed)
-	byHand.jobs[1].booked = nil
-	if a := judge(byHand, told()[:2], AuditOptions{}); len(a.Faults) != 0 || a.Hand != 1 || a.Attempts != 1 {
-		t.Errorf("%+v", a)
 	}
 }

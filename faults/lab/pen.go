@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/clock"
 )
 
 // ErrFenced is the recorder's answer to an effect under a token than which it has seen a higher.
@@ -31,10 +33,10 @@ type penConn struct {
 // NewPen makes a pen for the recorder at an address. It connects when it is used.
 func NewPen(addr string) *Pen { return &Pen{addr: addr} }
 
-// Begin says that a handler has begun. It is no error that its token is stale: no clock covers
-// a process that was frozen just before.
+// Begin says that a handler has begun, and what its process's wall clock shows. It is no error
+// that its token is stale: no clock covers a process that was frozen just before.
 func (p *Pen) Begin(ref pacht.Ref, owner string) error {
-	_, err := p.tell(Begin, ref, "-", owner)
+	_, err := p.tell(Begin, ref, strconv.FormatInt(clock.Now().Time().Unix(), 10), owner)
 	return err
 }
 

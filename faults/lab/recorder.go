@@ -28,7 +28,7 @@ type Event struct {
 	What  string    // Begin, Effect, End or Settled
 	Ref   pacht.Ref
 	Stale bool   // a higher token had been seen for the job: an effect was refused
-	Word  string // of an End: how
+	Word  string // of an End: how; of a Begin: its process's wall clock, in seconds
 	Owner string // the holder
 }
 
@@ -110,6 +110,23 @@ func (r *Recorder) Count(what string) int {
 		r.t.Fatal(err)
 	}
 	return n
+}
+
+// ClockOff is how far the wall clock of this owner was off the recorder's when a handler of its last
+// began, to the minute; 0 if none has.
+func (r *Recorder) ClockOff(owner string) (off time.Duration) {
+	r.t.Helper()
+	for _, e := range r.Events() {
+		if e.What != Begin || e.Owner != owner {
+			continue
+		}
+		shown, err := strconv.ParseInt(e.Word, 10, 64)
+		if err != nil {
+			r.t.Fatalf("the clock of %s: %v", owner, err)
+		}
+		off = time.Unix(shown, 0).Sub(e.At).Round(time.Minute)
+	}
+	return off
 }
 
 // line is the event as the recorder writes it.

@@ -17,6 +17,23 @@ type Fact struct {
 // F makes a Fact.
 func F(name string, value any) Fact { return Fact{name, value} }
 
+// Least fails the test if one of these figures is smaller than it must be, or is not among the facts:
+// a fault that did not happen proves nothing.
+func Least(t testing.TB, facts []Fact, least ...Fact) {
+	t.Helper()
+	for _, want := range least {
+		got := 0
+		for _, f := range facts {
+			if f.Name == want.Name {
+				got = f.Value.(int)
+			}
+		}
+		if got < want.Value.(int) {
+			t.Errorf("%s=%d, want %d at least: too little happened", want.Name, got, want.Value)
+		}
+	}
+}
+
 // Report logs one line with what a run found, and appends it as JSON to the file that
 // PACHT_FAULTS_OUT names.
 func Report(t testing.TB, name string, facts ...Fact) {

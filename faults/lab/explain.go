@@ -1,0 +1,91 @@
+package lab
+
+import (
+	"time"
+
+	"github.com/pacht-queue/pacht"
+)
+
+const (
+	// leeway is how far apart two readings of the clock may be that belong together: on a busy
+	// machine time passes between what a process does and what it, or another, writes of it.
+	leeway = time.Second
+	// soon is how long a holder that nothing disturbs takes at most from the claim to its begin.
+	soon = 2 * time.Second
+	// again is how long after an outage a worker asks at the latest what it holds: its longest
+	// wait between two tries, and the time-out of a call.
+	again = 15 * time.Second
+)
+
+// attempt was counted at a claim: either its holder has begun it, or something explains why not.
+func (j *judging) attempt(a pacht.Attempt) {
+	ref := pacht.Ref{Job: a.Job, Token: a.Token}
+	if by, ok := j.begun[ref]; ok {
+		if by != a.Owner {
+			j.fault("%s was begun by %s, and is held by %s", ref, by, a.Owner)
+		}
+		delete(j.begun, ref)
+		j.moments(a)
+		return
+	}
+	why := j.explain(a)
+	if why == "" {
+		j.fault("%s of %s ended as %q at %s; it was never begun, and nothing explains it", ref, a.Owner, a.Outcome, a.EndedAt)
+		why = "unexplained"
+	}
+	j.Cut[why]++
+}
+
+// explain says why an attempt was not begun; "" if nothing does.
+func (j *judging) explain(a pacht.Attempt) string {
+	if a.Outcome == pacht.OutcomeReleased {
+		return "released"
+	}
+	// Without a holder that begins, only time, or nothing yet, ends a lease.
+	if a.Outcome != pacht.OutcomeExpired && a.Outcome != "" {
+		return ""
+	}
+	l := j.lives[a.Owner]
+	if l == nil {
+		return ""
+	}
+	for _, f := range l.story {
+		if f.explains(a, l.stop) {
+			return f.what
+		}
+	}
+	for n, o := range j.opts.Outages {
+		if o.explains(a) && j.unanswered[unanswered{n, a.Owner}] < l.slots {
+			j.unanswered[unanswered{n, a.Owner}]++
+			return "unanswered claim"
+		}
+	}
+	return ""
+}
+
+// unanswered is what an owner claimed in one outage and never heard of. It asks what it holds
+// before it claims again, and so that is no more than its slots.
+type unanswered struct {
+	outage int
+	owner  string
+}
+
+// explains says whether this is why its holder did not begin a lease that ran out: it must have
+// been done before the lease was over, and before a holder at its ease would have begun.
+func (f fate) explains(a pacht.Attempt, stop time.Duration) bool {
+	if f.at.After(a.EndedAt) || f.at.After(a.ClaimedAt.Add(soon)) {
+		return false
+	}
+	switch f.deed {
+	case dies:
+		return true // a claim that was on its way is carried out after its sender's death
+	case stands:
+		return f.until.IsZero() || f.until.After(a.EndedAt.Add(-leeway))
+	default: // what a stop is in time for it releases, but a claim may come back too late for that
+		return f.at.Add(stop + leeway).After(a.ClaimedAt)
+	}
+}
+
+func (o Outage) explains(a pacht.Attempt) bool {
+	return a.ClaimedAt.After(o.From.Add(-leeway)) && a.ClaimedAt.Before(o.Until.Add(leeway)) && a.EndedAt.Before(o.Until.Add(again))
+}
