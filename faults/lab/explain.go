@@ -12,6 +12,8 @@ const (
 	leeway = time.Second
 	// soon is how long a holder that nothing disturbs takes at most from the claim to its begin.
 	soon = 2 * time.Second
+	// overtaken is by how much a begin may come after that of a claim which was made later.
+	overtaken = 250 * time.Millisecond
 	// again is how long after an outage a worker asks at the latest what it holds: its longest
 	// wait between two tries, and the time-out of a call.
 	again = 15 * time.Second
@@ -49,8 +51,10 @@ func (j *judging) explain(a pacht.Attempt) string {
 	if l == nil {
 		return ""
 	}
+	// A worker begins all that a claim has brought before it claims again.
+	dropped := j.last[a.Owner].After(a.ClaimedAt.Add(overtaken))
 	for _, f := range l.story {
-		if f.explains(a, l.stop) {
+		if f.explains(a, l.stop) && (f.deed == stands || !dropped) {
 			return f.what
 		}
 	}

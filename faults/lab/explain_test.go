@@ -93,6 +93,31 @@ func TestAnOutageExplainsNoMoreThanOneClaimOfAnOwner(t *testing.T) {
 	}
 }
 
+// A worker begins all that a claim has brought before it claims again: what it has not begun by then
+// it has dropped, and no kill explains that. One that was frozen goes on afterwards.
+func TestAKillExplainsNothingThatItsVictimHadDroppedBefore(t *testing.T) {
+	for _, c := range []struct {
+		again float64 // when it claimed another job, which it began
+		fate  fate
+		want  bool
+	}{
+		{0.1, fate{dies, "killed", second(1), time.Time{}}, true},
+		{0.5, fate{dies, "killed", second(1), time.Time{}}, false},
+		{5, fate{stands, "frozen", second(1), second(4)}, true},
+	} {
+		all := ran()
+		other := lease(1, 1, "a", 0, 9, pacht.OutcomeCompleted, pacht.Completed)
+		other.Job, other.ClaimedAt = 2, second(c.again)
+		all.jobs[2] = &jobRows{id: 2, ledger: []pacht.Attempt{other}}
+		begun := event(c.again, Begin, 1, "a")
+		begun.Ref.Job = 2
+		a := judge(all, append(told()[2:], begun), AuditOptions{Fleets: fleetOf(c.fate)})
+		if (a.Cut[c.fate.what] == 1) != c.want || (len(a.Faults) == 0) != c.want {
+			t.Errorf("%s, and claimed again at %g: %+v", c.fate.what, c.again, a)
+		}
+	}
+}
+
 // A holder that stood still when its lease ended may begin, and have an effect that no higher token
 // forbids, when it has just woken up; one that nothing happened to may not.
 func TestOnlyWhoHasJustWokenUpMayComeLate(t *testing.T) {

@@ -3,6 +3,7 @@ package lab
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pacht-queue/pacht"
 )
@@ -10,7 +11,7 @@ import (
 // judge compares what the database says with what the recorder says, and with the rules.
 func judge(all *tables, events []Event, opts AuditOptions) Account {
 	j := &judging{
-		opts: opts, lives: map[string]*judged{}, begun: map[pacht.Ref]string{}, of: map[pacht.ID][]Event{}, unanswered: map[unanswered]int{},
+		opts: opts, lives: map[string]*judged{}, begun: map[pacht.Ref]string{}, of: map[pacht.ID][]Event{}, unanswered: map[unanswered]int{}, last: map[string]time.Time{},
 		Account: Account{Jobs: len(all.jobs), Reports: all.reports, Ends: map[pacht.Status]int{}, Ledger: map[pacht.Outcome]int{}, Cut: map[string]int{}},
 	}
 	for _, f := range opts.Fleets {
@@ -20,6 +21,14 @@ func judge(all *tables, events []Event, opts AuditOptions) Account {
 	}
 	for _, e := range events {
 		j.of[e.Ref.Job] = append(j.of[e.Ref.Job], e)
+	}
+	for _, job := range all.jobs {
+		for _, a := range job.ledger {
+			begun := func(e Event) bool { return e.What == Begin && e.Ref.Token == a.Token }
+			if a.ClaimedAt.After(j.last[a.Owner]) && slices.ContainsFunc(j.of[job.id], begun) {
+				j.last[a.Owner] = a.ClaimedAt
+			}
+		}
 	}
 	if opts.Jobs > 0 && len(all.jobs) != opts.Jobs {
 		j.fault("%d jobs are there, and %d were enqueued", len(all.jobs), opts.Jobs)
@@ -46,6 +55,7 @@ type judging struct {
 	of         map[pacht.ID][]Event // in the order of the recorder
 	begun      map[pacht.Ref]string // who, of the job that is looked at
 	unanswered map[unanswered]int
+	last       map[string]time.Time // the last claim of an owner of which it has begun something
 }
 
 // judged is a run, and what was done to it.
