@@ -37,6 +37,10 @@ func TestAnEnqueueThatIsTheVictimOfADeadlockIsRepeatedInside(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		// Only who waits for a lock so long looks for a circle: never these.
+		if _, err := conn.Exec(t.Context(), "SET deadlock_timeout = '1h'"); err != nil {
+			t.Fatal(err)
+		}
 		tx, err := conn.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +74,6 @@ func TestAnEnqueueThatIsTheVictimOfADeadlockIsRepeatedInside(t *testing.T) {
 		asked <- err
 	}()
 	waiting(2)
-	time.Sleep(100 * time.Millisecond) // both have looked for a circle by then, and found none
 	if err := third.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -87,4 +90,10 @@ func TestAnEnqueueThatIsTheVictimOfADeadlockIsRepeatedInside(t *testing.T) {
 		t.Errorf("%d jobs, want one for each key", n)
 	}
 	crew.Checked(t, base)
+	if err := s.Close(); err != nil { // its sessions tell the server's statistics as they end
+		t.Error(err)
+	}
+	lab.Await(t, 20*time.Second, "the server has counted a deadlock", func() bool {
+		return scalar[int](t, database, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") > 0
+	})
 }
