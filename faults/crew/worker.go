@@ -34,9 +34,11 @@ type Running struct {
 	stop context.CancelFunc
 	done chan struct{}
 	err  error
+	told bool // the test knows what Run said
 }
 
-// Start runs a worker until End, or until the test ends.
+// Start runs a worker until End, or until the test ends: then it fails the test if Run says that
+// something was not finished.
 func Start(t testing.TB, s pacht.Store, cfg worker.Config) *Running {
 	t.Helper()
 	w, err := worker.New(s, cfg)
@@ -49,7 +51,11 @@ func Start(t testing.TB, s pacht.Store, cfg worker.Config) *Running {
 		defer close(r.done)
 		r.err = w.Run(ctx)
 	}()
-	t.Cleanup(func() { _ = r.End() }) // who cares for the error has asked before
+	t.Cleanup(func() {
+		if told, err := r.told, r.End(); err != nil && !told {
+			t.Errorf("worker %s: %v", w.Owner(), err)
+		}
+	})
 	return r
 }
 
@@ -57,5 +63,6 @@ func Start(t testing.TB, s pacht.Store, cfg worker.Config) *Running {
 func (r *Running) End() error {
 	r.stop()
 	<-r.done
+	r.told = true
 	return r.err
 }
