@@ -63,6 +63,11 @@ func TestClocksOfWorkersThatAreAheadOrBehindDecideNothing(t *testing.T) {
 		jobs := lab.Scale(200, 3000)
 		works(t, f, jobs, lab.Work{}, pacht.TTL(4*time.Second))
 		f.Finish(60 * time.Second)
+		for i, want := range []time.Duration{0, time.Hour, -time.Hour} {
+			if off := rec.ClockOff(f.Life(i).Owner); off != want {
+				t.Errorf("the clock of process %d is %s off, want %s: nothing was proved", i, off, want)
+			}
+		}
 		f.Shutdown()
 		a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{f}})
 		if a.Ledger[pacht.OutcomeExpired]+a.Ledger[pacht.OutcomeFailed] > 0 {
@@ -133,16 +138,20 @@ func TestAClockThatJumpsBackChangesNothing(t *testing.T) {
 		Database: url, Recorder: rec, Processes: 2, Clock: "wall=-10m@" + jump,
 		Handler: lab.Handler{Long: 1, LongFor: 5 * time.Second},
 	})
-	const jobs = 8
+	const jobs, more = 8, 8
 	works(t, f, jobs, lab.Work{}, pacht.TTL(3*time.Second))
 	lab.Await(t, 20*time.Second, "all handlers run", func() bool { return rec.Count(lab.Begin) == jobs })
 	if err := os.WriteFile(jump, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	works(t, f, more, lab.Work{}, pacht.TTL(3*time.Second)) // their handlers tell what the clock shows by then
 	f.Finish(30 * time.Second)
+	if off := min(rec.ClockOff(f.Life(0).Owner), rec.ClockOff(f.Life(1).Owner)); off != -10*time.Minute {
+		t.Errorf("no clock jumped back, they are %s off: nothing was proved", off)
+	}
 	f.Shutdown()
-	a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{f}})
-	if a.Ledger[pacht.OutcomeCompleted] != jobs || len(a.Ledger) > 1 {
+	a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs + more, Fleets: []*lab.Fleet{f}})
+	if a.Ledger[pacht.OutcomeCompleted] != jobs+more || len(a.Ledger) > 1 {
 		t.Errorf("leases ended as %v", a.Ledger)
 	}
 }
