@@ -2,6 +2,7 @@ package net_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/faults/crew"
 	"github.com/pacht-queue/pacht/faults/lab"
+	"github.com/pacht-queue/pacht/internal/clock"
 	"github.com/pacht-queue/pacht/internal/pgserver"
 )
 
@@ -20,6 +22,15 @@ func occupy(ctx context.Context, url string) (release func(), err error) {
 		return nil, err
 	}
 	return func() { _ = conn.Close(context.Background()) }, nil
+}
+
+func scalar(t *testing.T, url, sql string) int {
+	t.Helper()
+	n, err := count(url, sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func count(url, sql string, args ...any) (n int, err error) {
@@ -36,11 +47,16 @@ func count(url, sql string, args ...any) (n int, err error) {
 
 // S045: a session has locked a due lease and the watcher's turn, and its network goes away
 // without a word: the server keeps it. Claims pass over the row, other jobs are done, nobody
-// waits; and what stood locked is done once the session is gone.
-func TestSessionThatVanishedWithItsLocksStopsNobodyElse(t *testing.T) {
+// waits. As long as the turn is locked nothing expires: passes answer that it is somebody else's. All
+// that stood is done once the session is gone.
+func TestSessionThatVanishedWithItsLocksMakesNobodyWait(t *testing.T) {
 	t.Parallel()
 	url, base := crew.Database(t)
-	const queue = "locked"
+	const queue, orphaned = "locked", "orphaned"
+	orphan := crew.Enqueue(t, base, 1, pacht.Queue(orphaned), pacht.TTL(100*time.Millisecond))
+	if claims, err := base.Claim(t.Context(), pacht.ClaimRequest{Owner: "dead", Queue: orphaned, Kinds: []string{"task"}, Limit: 1}); err != nil || len(claims.Jobs) != 1 {
+		t.Fatalf("claimed %d, %v", len(claims.Jobs), err)
+	}
 	ids := crew.Enqueue(t, base, 20, pacht.Queue(queue))
 	p := newProxy(t, url)
 	conn, err := pgx.Connect(t.Context(), p.url)
@@ -48,25 +64,37 @@ func TestSessionThatVanishedWithItsLocksStopsNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	for _, sql := range []string{"BEGIN", "SELECT 1 FROM pacht.leases WHERE job_id = (SELECT min(job_id) FROM pacht.leases) FOR UPDATE", "SELECT 1 FROM pacht.watch FOR UPDATE"} {
+	for _, sql := range []string{"BEGIN", "SELECT 1 FROM pacht.leases WHERE job_id = (SELECT min(job_id) FROM pacht.leases WHERE queue = 'locked') FOR UPDATE", "SELECT 1 FROM pacht.watch FOR UPDATE"} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
 	plagues["silent"](p)
 	var seen crew.Runs
-	w := crew.Start(t, base, crew.Config(queue, 4, seen.Handle))
-	lab.Await(t, 20*time.Second, "the others are done", func() bool {
+	cfg := crew.Config(queue, 4, seen.Handle)
+	cfg.Queues[orphaned] = 1
+	w := crew.Start(t, base, cfg)
+	lab.Await(t, 20*time.Second, "the others are done, and the orphan's lease is over", func() bool {
 		waiting, err := base.Waiting(t.Context())
-		return err == nil && len(waiting) == 1 && waiting[0].Jobs == 1 && w.Status().Held == 0
+		return err == nil && len(waiting) == 1 && waiting[0].Jobs == 1 && w.Status().Held == 0 &&
+			scalar(t, url, "SELECT count(*) FROM pacht.leases WHERE status = 'Processing' AND lease_until < clock_timestamp()") == 1
 	})
-	if n, err := count(url, "SELECT count(*) FROM pg_locks WHERE NOT granted"); err != nil || n > 0 {
-		t.Errorf("%d sessions wait for a lock, %v", n, err)
+	if n := scalar(t, url, "SELECT count(*) FROM pg_locks WHERE NOT granted"); n > 0 {
+		t.Errorf("%d sessions wait for a lock", n)
+	}
+	pass, err := base.Expire(t.Context(), pacht.ExpireRequest{By: "test", Limit: 10, Period: time.Second, Force: true})
+	if err != nil || pass.Turn || len(pass.Expired) > 0 {
+		t.Errorf("a pass while the turn is locked: %+v, %v", pass, err)
 	}
 	p.heal() // ends the session at last, as keepalives of the server do
-	crew.Finished(t, base, 20*time.Second, queue)
+	for _, queue := range []string{queue, orphaned} {
+		crew.Finished(t, base, 20*time.Second, queue)
+	}
 	if got := crew.Outcomes(t, base, ids); got[pacht.OutcomeCompleted] != len(ids) || len(got) > 1 {
 		t.Errorf("leases ended as %v", got)
+	}
+	if got := crew.Outcomes(t, base, orphan); got[pacht.OutcomeExpired] != 1 || got[pacht.OutcomeCompleted] != 1 {
+		t.Errorf("the orphan's leases ended as %v", got)
 	}
 	if n := w.Status().Errors; n > 0 {
 		t.Errorf("%d calls of the worker failed", n)
@@ -112,5 +140,36 @@ func TestNetworkThatVanishesBeforeTheCommitKeepsNoJob(t *testing.T) {
 	}
 	if n, err := count(url, "SELECT count(*) FROM booked"); err != nil || n != 0 {
 		t.Errorf("%d business writes stand, %v", n, err)
+	}
+}
+
+// S010: behind a slow network handlers hold every connection of the pool for longer than their
+// leases. Renewals have a connection of their own: no lease runs out, and no handler is stopped.
+func TestHandlersThatHoldThePoolBehindASlowNetworkStarveNoRenewal(t *testing.T) {
+	t.Parallel()
+	url, base := crew.Database(t)
+	p := newProxy(t, url)
+	const queue, conns, ttl = "greedy", 4, 2 * time.Second
+	pool := crew.Pool(t, p.url, conns)
+	var peak atomic.Int32
+	ids := crew.Enqueue(t, base, conns, pacht.Queue(queue), pacht.TTL(ttl))
+	plagues["delayed"](p)
+	crew.Start(t, crew.On(t, pool), crew.Config(queue, conns, func(ctx context.Context, _ *pacht.Job[crew.Task]) error {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		if n := pool.Stat().AcquiredConns(); n > peak.Load() {
+			peak.Store(n)
+		}
+		return clock.Sleep(ctx, 5*ttl/2)
+	}))
+	crew.Finished(t, base, 30*time.Second, queue)
+	if got := crew.Outcomes(t, base, ids); got[pacht.OutcomeCompleted] != len(ids) || len(got) > 1 {
+		t.Errorf("leases ended as %v", got)
+	}
+	if peak.Load() != conns {
+		t.Errorf("handlers held %d connections of %d: nothing was proved", peak.Load(), conns)
 	}
 }
