@@ -145,7 +145,7 @@ func report(t *testing.T, found []Finding) {
 
 // Many clients at once, some of whose answers get lost and whose connections are cut: every
 // answer that anybody got must be one that a single lease, kept by the rules, could have given.
-func TestWhatClientsSeeIsOneLeaseKeptByTheRules(t *testing.T) { // R1 to R7, R9, R10; S014 to S019, S046
+func TestWhatClientsSeeIsOneLeaseKeptByTheRules(t *testing.T) { // R1 to R7, R9, R10; S014, S015, S016, S017, S018, S019, S046
 	seed := lab.Seed(t)
 	for _, name := range places {
 		t.Run(name, func(t *testing.T) {
