@@ -14,9 +14,9 @@ const (
 	soon = 2 * time.Second
 	// overtaken is by how much a begin may come after that of a claim which was made later.
 	overtaken = 250 * time.Millisecond
-	// again is how long after an outage a worker asks at the latest what it holds: its longest
-	// wait between two tries, and the time-out of a call.
-	again = 15 * time.Second
+	// again is how long after an outage a lease is closed at the latest that ran out because nobody
+	// asked for it: a worker waits for 5 s and then for a call of 10, and so may a watcher.
+	again = 30 * time.Second
 )
 
 // attempt was counted at a claim: either its holder has begun it, or something explains why not.
