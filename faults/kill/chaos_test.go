@@ -85,13 +85,13 @@ func (c *chaos) facts() (facts []lab.Fact) {
 	return facts
 }
 
-// torment does one of these things to each process after the other. In between the fleet has to get
+// torment does one of these things to each process after the other, with another first to each. In between the fleet has to get
 // on: on a slow machine processes would be killed as fast as they start.
 func (c *chaos) torment(acts ...func(i int, chance *rand.Rand)) {
 	for i := range c.fleet.Size() {
 		chance := clock.Seeded(c.seed, "process", fmt.Sprint(i))
 		c.all.Go(func() {
-			for n := chance.IntN(len(acts)); c.rest(time.Duration(chance.Int64N(int64(c.calm)))); n++ {
+			for n := i; c.rest(time.Duration(chance.Int64N(int64(c.calm)))); n++ {
 				acts[n%len(acts)](i, chance)
 				for since := c.rec.Count(lab.End); c.rec.Count(lab.End) < since+c.every && c.rest(20*time.Millisecond); {
 				}
