@@ -46,19 +46,20 @@ func (s *Store) transactOn(ctx context.Context, conn *pgxpool.Conn, pool *pgxpoo
 	if err := s.ready(ctx, conn); err != nil {
 		return now, err
 	}
-	all := append(s.opening(lock, readsWhole(stmts), &now), stmts...)
+	all := append(s.opening(lock, 0, readsWhole(stmts), &now), stmts...)
 	if err := s.send(ctx, conn, pool, append(all, stmt{sql: s.sql.Commit})); err != nil {
 		return now, sent(err)
 	}
 	return now.UTC(), nil
 }
 
-// opening begins a transaction of the store's own, bounds it, and reads the database's clock.
-func (s *Store) opening(lock time.Duration, whole bool, now *time.Time) []stmt {
+// opening begins a transaction of the store's own, bounds it, and reads the database's clock. idle
+// is 0 if the transaction's COMMIT goes out with it, else s.idle().
+func (s *Store) opening(lock, idle time.Duration, whole bool, now *time.Time) []stmt {
 	var ignored string
 	return []stmt{
 		{sql: s.sql.Begin},
-		{sql: s.sql.Bounds, args: s.bounds(lock, whole), each: func(scan scanner) error { return scan(now, &ignored, &ignored) }},
+		{sql: s.sql.Bounds, args: s.bounds(lock, idle, whole), each: func(scan scanner) error { return scan(now, &ignored, &ignored) }},
 	}
 }
 
@@ -141,8 +142,8 @@ func (s *Store) serial(ctx context.Context, pool *pgxpool.Pool, lock time.Durati
 	})
 }
 
-// interactive runs fn in one transaction whose statements depend on each other's answers. whole:
-// see stmt.
+// interactive runs fn in one transaction whose statements depend on each other's answers. If this
+// process stops in the middle, the server ends the transaction: see idle. whole: see stmt.
 func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.Duration, whole bool, fn func(session) error) (time.Time, error) {
 	var now time.Time
 	var ignored string
@@ -157,10 +158,13 @@ func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.D
 	on := pgxSession{on: conn, mode: s.mode, bound: s.patience(pool)}
 	err = on.query(ctx, s.sql.Begin, nil, nil)
 	if err == nil {
-		err = on.query(ctx, s.sql.Bounds, s.bounds(lock, whole), func(scan scanner) error { return scan(&now, &ignored, &ignored) })
+		err = on.query(ctx, s.sql.Bounds, s.bounds(lock, s.idle(), whole), func(scan scanner) error { return scan(&now, &ignored, &ignored) })
 	}
 	if err == nil {
 		err = fn(on)
+	}
+	if err == nil {
+		failpoint.Here("postgres.interactive") // all is written but the COMMIT, which is a round trip of its own
 	}
 	if err != nil {
 		s.tidy(conn, err) // not committed, whatever became of the connection
@@ -173,12 +177,21 @@ func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.D
 	return now.UTC(), nil
 }
 
-func (s *Store) bounds(lock time.Duration, whole bool) []any {
+// idle is how long the server waits for the next statement of a transaction of the store's own that
+// takes several round trips, before it ends the session: a client that was stopped, or whose
+// connection went silent, would hold locks and the snapshot of its transaction for ever (S045,
+// S061). Whoever waits for one of these locks has half of its time left then.
+func (s *Store) idle() time.Duration {
+	const most, least = 10 * time.Second, time.Second
+	return min(max(s.timeout/2, least), most)
+}
+
+func (s *Store) bounds(lock, idle time.Duration, whole bool) []any {
 	scans := "off"
 	if whole {
 		scans = "on"
 	}
-	return []any{milliseconds(s.timeout), milliseconds(lock), scans}
+	return []any{milliseconds(s.timeout), milliseconds(lock), scans, idle.Milliseconds()}
 }
 
 func readsWhole(stmts []stmt) bool {

@@ -87,7 +87,7 @@ func (s *Store) claimInTurn(ctx context.Context, queue string, claim stmt, began
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, -clock.Since(end)/4)
 	}
-	turn := append(s.opening(max(patience, time.Millisecond), false, &now), stmt{sql: s.sql.Gate, args: []any{s.schema + " " + queue}})
+	turn := append(s.opening(max(patience, time.Millisecond), s.idle(), false, &now), stmt{sql: s.sql.Gate, args: []any{s.schema + " " + queue}})
 	err = s.send(ctx, conn, s.own, turn)
 	*began = clock.Now()
 	switch {

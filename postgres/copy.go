@@ -42,7 +42,7 @@ func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int
 	var now time.Time
 	ids := make([]int64, 0, len(todo))
 	settings := map[string]pacht.QueueSettings{}
-	err = s.send(ctx, conn, s.pool, append(s.opening(s.timeout, false, &now),
+	err = s.send(ctx, conn, s.pool, append(s.opening(s.timeout, s.idle(), false, &now),
 		stmt{sql: s.sql.Queues, each: func(scan scanner) error {
 			var q pacht.QueueInfo
 			err := scanQueue(&q, scan)

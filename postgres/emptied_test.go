@@ -76,7 +76,7 @@ func bounded(t *testing.T, s *Store, st stmt) string {
 	var text strings.Builder
 	err := pgx.BeginFunc(t.Context(), s.own, func(tx pgx.Tx) error {
 		on := pgxSession{on: tx, mode: pgx.QueryExecModeCacheDescribe}
-		if err := on.query(t.Context(), s.sql.Bounds, s.bounds(lockTimeout, false), nil); err != nil {
+		if err := on.query(t.Context(), s.sql.Bounds, s.bounds(lockTimeout, 0, false), nil); err != nil {
 			return err
 		}
 		// A plan that had to sort all the same looks dear enough to be compiled.

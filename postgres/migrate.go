@@ -51,6 +51,10 @@ func (s *Store) MigrateUp(ctx context.Context) ([]pacht.Migration, error) {
 
 // migrateOne applies the next missing migration in an open transaction; nil if there is none.
 func (s *Store) migrateOne(ctx context.Context, on session) (*pacht.Migration, error) {
+	// A migrator that stops in the middle must not keep the others, and every query, waiting.
+	if err := on.query(ctx, s.sql.BoundIdle, []any{s.idle().Milliseconds()}, nil); err != nil {
+		return nil, err
+	}
 	key := fnv.New64a()
 	key.Write([]byte("pacht migrate " + s.schema))
 	if err := on.query(ctx, s.sql.SchemaLock, []any{int64(key.Sum64())}, nil); err != nil {

@@ -24,11 +24,8 @@ func (s *Store) Prune(ctx context.Context, req pacht.PruneRequest) (int, error) 
 		var n int
 		err := s.again(ctx, true, "prune "+string(req.Status)+" jobs", func() error {
 			_, err := s.interactive(ctx, s.pool, lockTimeout, false, func(on session) error {
-				err := on.query(ctx, s.sql.BoundSweep, []any{milliseconds(sweepIdle)}, nil)
-				if err != nil {
-					return err
-				}
 				look := pruneLook{status: req.Status, after: from, visit: prunePage, older: req.OlderThan.Microseconds(), most: req.Limit - pruned}
+				var err error
 				page, n, err = s.pruneJobs(ctx, on, look)
 				return err
 			})

@@ -24,7 +24,6 @@ type queries struct {
 	BeginEffect    string `sql:"begin_effect"`
 	BoundIdle      string `sql:"bound_idle"`
 	BoundLease     string `sql:"bound_lease"`
-	BoundSweep     string `sql:"bound_sweep"`
 	Bounds         string `sql:"bounds"`
 	Break          string `sql:"break"`
 	BreakAround    string `sql:"break_around"`

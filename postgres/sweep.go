@@ -11,10 +11,6 @@ import (
 	"github.com/pacht-queue/pacht/internal/sweeping"
 )
 
-// sweepIdle ends a transaction whose client has stopped in the middle: it holds the turn, which
-// nobody else would get.
-const sweepIdle = 10 * time.Second
-
 // Sweep implements pacht.Sweeper. A page whose answer was lost is not repeated inside: what is
 // committed is stamped, and the rest comes with the next page.
 func (s *Store) Sweep(ctx context.Context, req pacht.SweepRequest) (pacht.Swept, error) {
@@ -44,9 +40,6 @@ func (s *Store) sweepPage(ctx context.Context, req pacht.SweepRequest, visit int
 	err := s.again(ctx, false, "sweep "+string(req.Target), func() error {
 		_, err := s.interactive(ctx, s.own, lockTimeout, false, func(on session) error {
 			swept = pacht.Swept{}
-			if err := on.query(ctx, s.sql.BoundSweep, []any{milliseconds(sweepIdle)}, nil); err != nil {
-				return err
-			}
 			var state sweeping.State
 			err := on.query(ctx, s.sql.SweepTurn, []any{string(req.Target), req.Force}, func(scan scanner) error {
 				var cost int64

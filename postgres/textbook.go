@@ -104,6 +104,9 @@ func (s *Store) textbook(ctx context.Context, verb string, fn func(pgx.Tx) error
 			if _, err := tx.Exec(ctx, textbookFind("wait")); err != nil {
 				return err
 			}
+			if _, err := tx.Exec(ctx, s.sql.BoundIdle, s.mode, s.idle().Milliseconds()); err != nil {
+				return err // who stops in the middle holds the table no longer
+			}
 			if _, err := tx.Exec(ctx, textbookFind("lock"), s.mode, s.schema); err != nil {
 				return err
 			}

@@ -2,8 +2,6 @@
 -- keeps others waiting until this transaction ends. Nothing depends on it but speed: of two
 -- claims at once the second walks over all that the first has locked, and locks for a moment
 -- what the first has just taken, so that a settle finds it busy. Who has the turn and does not
--- go on is cut off.
+-- go on is cut off, by what bounds.sql says.
 -- $1 schema and queue
-SELECT
-    set_config('idle_in_transaction_session_timeout', '5000', true),
-    pg_advisory_xact_lock(hashtextextended($1::text, 0));
+SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0));
