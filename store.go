@@ -80,7 +80,9 @@ type Leaser interface {
 	// and no cancel is requested. Otherwise it takes nothing and says false: no error.
 	ClaimID(ctx context.Context, owner string, id ID) (job JobInfo, ok bool, err error)
 	// HeldBy lists what this owner holds now, with args: what to ask after a claim whose
-	// answer was lost. It reads the table of unfinished jobs from end to end.
+	// answer was lost. That is all there will be: it waits for claims of the owner that are
+	// under way, and one of this store's that went unanswered and arrives later takes nothing.
+	// It reads the table of unfinished jobs from end to end.
 	HeldBy(ctx context.Context, owner string) (Claims, error)
 	// Renew extends leases to the database's now plus each job's own TTL, row by row: lost
 	// if the token is not current or lease_until has passed (R7), busy if the row is locked.

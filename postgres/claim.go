@@ -41,7 +41,9 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 }
 
 func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floorKey, from [pacht.MaxPriority]pair, full, inTurn bool) (pacht.Claims, error) {
-	claim := stmt{sql: s.sql.Claim, args: append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(from)...)}
+	number := s.doubts.next()
+	args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(from)...)
+	claim := stmt{sql: s.sql.Claim, args: append(args, number)}
 	var claims pacht.Claims
 	var began clock.Instant
 	err := s.again(ctx, false, "claim from queue "+req.Queue, func() error {
@@ -49,13 +51,14 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 		var err error
 		claims, err = s.claim(claim, req.Limit, func(claim stmt) (time.Time, error) {
 			if inTurn && clock.Now().Time().UnixNano() > s.gateless.Load() {
-				return s.claimInTurn(ctx, req.Queue, claim, &began)
+				return s.claimInTurn(ctx, req.Queue, s.claiming(req.Owner), claim, &began)
 			}
-			return s.transact(ctx, s.own, lockTimeout, claim)
+			return s.transact(ctx, s.own, lockTimeout, s.claiming(req.Owner), claim)
 		})
 		return err
 	})
 	if err != nil {
+		s.doubt(req.Owner, number, err)
 		return pacht.Claims{}, err
 	}
 	s.floors.learn(key, began, full, len(claims.Jobs) < req.Limit, claims.Jobs)
@@ -73,7 +76,7 @@ const (
 
 // claimInTurn waits for the turn in a round trip of its own: a claim that is on its way would be
 // made for a client that has died meanwhile, or has given up. It tells when the claim began.
-func (s *Store) claimInTurn(ctx context.Context, queue string, claim stmt, began *clock.Instant) (time.Time, error) {
+func (s *Store) claimInTurn(ctx context.Context, queue string, claiming, claim stmt, began *clock.Instant) (time.Time, error) {
 	conn, ctx, release, err := s.acquire(ctx, s.own)
 	if err != nil {
 		return time.Time{}, err
@@ -93,11 +96,11 @@ func (s *Store) claimInTurn(ctx context.Context, queue string, claim stmt, began
 	switch {
 	case slices.Contains([]string{"55P03", "57014"}, code(err)): // lock_not_available, query_canceled
 		s.gateless.Store(clock.Now().Time().Add(gateRest).UnixNano())
-		return s.transactOn(ctx, conn, s.own, lockTimeout, claim)
+		return s.transactOn(ctx, conn, s.own, lockTimeout, claiming, claim)
 	case err != nil:
 		return time.Time{}, err // nothing was asked for that could have been done
 	}
-	if err := s.send(ctx, conn, s.own, []stmt{claim, {sql: s.sql.Commit}}); err != nil {
+	if err := s.send(ctx, conn, s.own, []stmt{claiming, claim, {sql: s.sql.Commit}}); err != nil {
 		return time.Time{}, sent(err)
 	}
 	return now.UTC(), nil
@@ -108,35 +111,58 @@ func (s *Store) ClaimID(ctx context.Context, owner string, id pacht.ID) (pacht.J
 	if err := pacht.ValidOwner(owner); err != nil {
 		return pacht.JobInfo{}, false, err
 	}
+	number := s.doubts.next()
+	claim := stmt{sql: s.sql.ClaimID, args: []any{owner, int64(id), number}}
 	var claims pacht.Claims
 	err := s.again(ctx, false, "claim job "+id.String(), func() error {
 		var err error
-		claims, err = s.claim(stmt{sql: s.sql.ClaimID, args: []any{owner, int64(id)}}, 1, s.alone(ctx))
+		claims, err = s.claim(claim, 1, func(claim stmt) (time.Time, error) {
+			return s.transact(ctx, s.own, lockTimeout, s.claiming(owner), claim)
+		})
 		return err
 	})
+	s.doubt(owner, number, err)
 	if err != nil || len(claims.Jobs) == 0 {
 		return pacht.JobInfo{}, false, err
 	}
 	return claims.Jobs[0], true, nil
 }
 
-// HeldBy implements pacht.Leaser. A claim that it finds is as durable as one that was answered:
-// its commit may have been given up by the client and still wait for a standby.
+// claiming goes before a claim.
+func (s *Store) claiming(owner string) stmt {
+	return stmt{sql: s.sql.Claiming, args: []any{s.schema + " " + owner}}
+}
+
+// doubt takes in a claim's error.
+func (s *Store) doubt(owner string, number int64, err error) {
+	if errors.Is(err, pacht.ErrUnknown) {
+		s.doubts.add(owner, number)
+	}
+}
+
+// HeldBy implements pacht.Leaser. It looks when no claim of the owner is under way, and when those of
+// this store that went unanswered are void. What it finds is as durable as a claim that was answered,
+// whose commit may have been given up by the client and still wait for a standby.
 func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) {
 	if err := pacht.ValidOwner(owner); err != nil {
 		return pacht.Claims{}, err
 	}
+	last := s.doubts.of(owner)
 	var claims pacht.Claims
 	err := s.again(ctx, true, "held by "+owner, func() error {
 		var err error
-		claims, err = s.claim(stmt{sql: s.sql.HeldBy, args: []any{owner}, whole: true}, 1, func(st stmt) (time.Time, error) {
-			return s.transact(ctx, s.own, lockTimeout, st, s.durable())
+		claims, err = s.claim(stmt{sql: s.sql.HeldBy, args: []any{owner}, whole: true}, 1, func(look stmt) (time.Time, error) {
+			return s.transact(ctx, s.own, lockTimeout,
+				stmt{sql: s.sql.ClaimsOver, args: []any{s.schema + " " + owner}},
+				stmt{sql: s.sql.Void, args: []any{owner, last}},
+				look, s.durable())
 		})
 		return err
 	})
 	if err != nil {
 		return pacht.Claims{}, err
 	}
+	s.doubts.settled(owner, last)
 	return claims, nil
 }
 
@@ -161,11 +187,6 @@ func (s *Store) claim(claim stmt, most int, run func(stmt) (time.Time, error)) (
 		}
 	}
 	return claims, err
-}
-
-// alone runs a statement as a transaction.
-func (s *Store) alone(ctx context.Context) func(stmt) (time.Time, error) {
-	return func(st stmt) (time.Time, error) { return s.transact(ctx, s.own, lockTimeout, st) }
 }
 
 // ClaimSQL implements pacht.Checker.

@@ -35,6 +35,8 @@ type queries struct {
 	Check          string `sql:"check"`
 	Claim          string `sql:"claim"`
 	ClaimID        string `sql:"claim_id"`
+	Claiming       string `sql:"claiming"`
+	ClaimsOver     string `sql:"claims_over"`
 	Commit         string `sql:"commit"`
 	Complete       string `sql:"complete"`
 	CopyJobs       string `sql:"copy_jobs"`
@@ -95,6 +97,7 @@ type queries struct {
 	SweepTurn      string `sql:"sweep_turn"`
 	SweepWorkers   string `sql:"sweep_workers"`
 	Unlisten       string `sql:"unlisten"`
+	Void           string `sql:"void"`
 	Waiting        string `sql:"waiting"`
 	Watch          string `sql:"watch"`
 	WatchStamp     string `sql:"watch_stamp"`

@@ -52,6 +52,7 @@ type Store struct {
 	prober     *prober
 	lineage    *lineage
 	floors     floors
+	doubts     doubts
 	gateless   atomic.Int64 // claims go without turns until then, in nanoseconds since 1970
 	pruned     sweeping.Hints
 	group      group

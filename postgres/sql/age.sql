@@ -31,6 +31,9 @@ workers AS (
     SET started_at = started_at - d, beat_at = beat_at - d, last_until = last_until - d, stopped_at = stopped_at - d
     FROM by
 ),
+voided AS (
+    UPDATE pacht.voided SET at = at - d FROM by
+),
 sweeps AS (
     UPDATE pacht.sweeps SET passed_at = passed_at - d, next_at = next_at - d, whole_at = whole_at - d FROM by
 ),
