@@ -2,9 +2,11 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,31 +54,63 @@ func (w *Worker) deposeLoop() {
 	}
 }
 
-// renewLoop extends leases after a third of their TTL, in one batch per look. A renewal that
-// fails is tried again within the time that is left, not after another third.
+// renewLoop extends leases after a third of their TTL, in one batch per look and class. A renewal
+// that fails is tried again within the time that is left, not after another third.
 func (w *Worker) renewLoop() {
 	for next := w.holds.ticker(w.base); next(); {
-		due := make(map[pacht.Ref]*hold)
-		shortest := callTimeout
-		for _, h := range w.holds.list() {
-			if h.renewalDue() {
-				due[h.job.Ref()] = h
-				shortest = min(shortest, renewTimeout(h.job.TTL))
+		held := w.holds.list()
+		classes := classesOf(held)
+		for _, c := range classes {
+			refs := make([]pacht.Ref, 0, len(c))
+			due := make(map[pacht.Ref]*hold, len(c))
+			for _, h := range c[:min(len(c), pacht.MaxBatch)] {
+				refs, due[h.job.Ref()] = append(refs, h.job.Ref()), h
 			}
+			w.renew(refs, due, renewTimeout(c[0].job.TTL))
 		}
-		refs := make([]pacht.Ref, 0, len(due))
-		for ref := range due {
-			if refs = append(refs, ref); len(refs) == pacht.MaxBatch {
-				break
-			}
+		if len(classes) == 0 && w.trouble.failing(callRenew) {
+			w.renew([]pacht.Ref{{}}, nil, callTimeout) // no job has it: asked only whether renewals work again
 		}
-		if len(refs) == 0 && w.trouble.failing(callRenew) {
-			refs = append(refs, pacht.Ref{}) // no job has it: asked only whether renewals work again
-		}
-		if len(refs) > 0 {
-			w.renew(refs, due, shortest)
+		if w.trouble.failing(callShort) && !slices.ContainsFunc(held, (*hold).failing) {
+			w.trouble.over(callShort)
 		}
 	}
+}
+
+// classesOf sorts what is due into calls, the shortest leases first. One call has one bound, and all
+// of its leases fail together: so nobody shares it whose own bound is twice as long (R12).
+func classesOf(held []*hold) (classes [][]*hold) {
+	due := slices.DeleteFunc(slices.Clone(held), func(h *hold) bool { return !h.renewalDue() })
+	slices.SortFunc(due, func(a, b *hold) int { return cmp.Compare(a.job.TTL, b.job.TTL) })
+	for len(due) > 0 {
+		bound := 2 * renewTimeout(due[0].job.TTL)
+		n := 1
+		for n < len(due) && renewTimeout(due[n].job.TTL) < bound {
+			n++
+		}
+		classes = append(classes, due[:n])
+		due = due[n:]
+	}
+	return classes
+}
+
+// failing says that the last renewal failed, or found the row busy.
+func (h *hold) failing() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.retry > 0
+}
+
+// renewalsFail takes in that a call with this bound has failed. While longer leases are renewed, it
+// says that this connection is too slow for short ones, and nothing of what could be claimed (S012).
+func (w *Worker) renewalsFail(timeout time.Duration, err error) {
+	for _, h := range w.holds.list() {
+		if renewTimeout(h.job.TTL) >= 2*timeout && !h.failing() {
+			w.trouble.met(callShort, err)
+			return
+		}
+	}
+	w.trouble.met(callRenew, err)
 }
 
 // renewTimeout bounds one call that renews a lease of this TTL.
@@ -110,7 +144,7 @@ func (w *Worker) renew(refs []pacht.Ref, due map[pacht.Ref]*hold, timeout time.D
 	answer, err := w.store.Renew(call, refs)
 	if err != nil {
 		if w.base.Err() == nil {
-			w.trouble.met(callRenew, err)
+			w.renewalsFail(timeout, err)
 		}
 		for _, h := range due {
 			h.retryRenewal(sent)

@@ -29,6 +29,7 @@ const (
 	callSchema call = "schema"
 	callClaim  call = "claim"
 	callRenew  call = "renew"
+	callShort  call = "renew short leases" // while longer ones are renewed
 	callSettle call = "settle"
 	callBeat   call = "beat"
 	callWatch  call = "watch"
