@@ -64,22 +64,24 @@ func (q *queue) take(h *hold) place {
 // over soon if it has few, and what is claimed ahead counts a crash if the process dies.
 const aheadFrom = 50
 
-// leave takes in that the settle of n jobs is sent: their slots are about to be free.
-func (q *queue) leave(n int) {
+// leave takes in that the settle of n jobs is sent: their slots are about to be free. It answers
+// for how many of them others are claimed ahead, which give takes back.
+func (q *queue) leave(n int) int {
 	if n < aheadFrom {
-		return
+		return 0
 	}
 	q.mu.Lock()
-	q.leaving = n
+	q.leaving += n // two settlers may be at it
 	q.mu.Unlock()
 	q.tell()
+	return n
 }
 
 // give takes in the answer: n slots are free. All are given at once, so that the next claim
 // takes as many. It answers who has one now of those who were claimed ahead.
-func (q *queue) give(n int) (start []*hold) {
+func (q *queue) give(n, leaving int) (start []*hold) {
 	q.mu.Lock()
-	q.leaving = 0
+	q.leaving -= leaving
 	q.used -= n
 	start = q.next[:min(len(q.next), max(0, q.size-q.used))]
 	q.next = q.next[len(start):]

@@ -41,12 +41,13 @@ func (s *settler) put(h *hold, settlement pacht.Settlement) {
 }
 
 // ask hands over a job whose handler called CompleteTx. Whether that was committed, only the
-// ledger knows; the worker never settles such a job as completed by itself.
+// ledger knows; the worker never settles such a job as completed by itself. The settler of such
+// jobs is one of their own, so that no other outcome waits for the ledger (R12).
 func (s *settler) ask(h *hold, err error) {
 	if err == nil {
 		err = pacht.ErrNotCommitted
 	}
-	s.add(outcome{h: h, s: s.w.settlement(h, err), asked: true})
+	s.w.asker.add(outcome{h: h, s: s.w.settlement(h, err), asked: true})
 }
 
 func (s *settler) add(more ...outcome) {
@@ -106,18 +107,18 @@ func (s *settler) run() {
 
 // store offers a batch once and returns what must be offered again.
 func (s *settler) store(batch []outcome) (again []outcome) {
-	call, cancel := context.WithTimeout(s.w.base, callTimeout)
-	defer cancel()
+	look, cancelLook := context.WithTimeout(s.w.base, callTimeout)
+	defer cancelLook()
 	leaving, left := make(map[*queue]int), make(map[*queue]int)
 	for _, o := range batch {
 		leaving[o.h.q] += o.h.slot
 	}
 	for q, n := range leaving {
-		q.leave(n)
+		leaving[q] = q.leave(n)
 	}
 	defer func() {
-		for q := range leaving {
-			s.w.next(q.give(left[q]))
+		for q, n := range leaving {
+			s.w.next(q.give(left[q], n))
 		}
 	}()
 	settle := make([]outcome, 0, len(batch))
@@ -126,7 +127,7 @@ func (s *settler) store(batch []outcome) (again []outcome) {
 			settle = append(settle, o)
 			continue
 		}
-		closed, err := s.closed(call, o.h)
+		closed, err := s.closed(look, o.h)
 		switch {
 		case err != nil:
 			s.w.trouble.met(callSettle, err)
@@ -146,6 +147,8 @@ func (s *settler) store(batch []outcome) (again []outcome) {
 		settlements[i] = o.s
 	}
 	failpoint.Here("worker.settle.before")
+	call, cancel := context.WithTimeout(s.w.base, callTimeout) // of its own: looks may have spent theirs
+	defer cancel()
 	answers, err := s.w.store.Settle(call, settlements)
 	if err != nil {
 		if s.w.base.Err() == nil {

@@ -38,6 +38,7 @@ type Worker struct {
 	queues   []*queue
 	holds    *holds
 	settler  *settler
+	asker    *settler // of jobs whose handlers called CompleteTx
 	events   *events
 	runners  runners
 	trouble  *trouble
@@ -71,7 +72,7 @@ func New(store pacht.Store, cfg Config) (*Worker, error) {
 		w.queues = append(w.queues, newQueue(name, cfg.Queues[name]))
 	}
 	w.trouble = newTrouble(w)
-	w.settler = newSettler(w)
+	w.settler, w.asker = newSettler(w), newSettler(w)
 	w.wake = newWaker(w)
 	w.runners.work = w.work
 	if !cfg.NoWatch {
@@ -222,6 +223,7 @@ func (w *Worker) start(ctx context.Context) (run context.Context, end func(), er
 	keepers.Go(w.renewLoop)
 	keepers.Go(w.deposeLoop)
 	keepers.Go(w.settler.run)
+	keepers.Go(w.asker.run)
 	keepers.Go(w.beatLoop)
 	return run, end, nil
 }
