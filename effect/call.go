@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // answerTime bounds how long an answer is offered to the database, whatever became of the
@@ -36,8 +37,10 @@ func (d *deed) make(ctx context.Context, e pacht.Effect) (raw json.RawMessage, e
 		}
 		raw, err = d.end(ctx, e, nil, Unknown(why))
 	}()
+	failpoint.Here("effect.intended") // the intent is durable, and nothing was called
 	raw, err = d.call(ctx, Call{Key: e.Key, Reference: e.Reference})
 	returned = true
+	failpoint.Here("effect.called") // the provider has done it, and nobody has written that down
 	return d.end(ctx, e, raw, err)
 }
 
@@ -54,6 +57,7 @@ func (d *deed) end(ctx context.Context, e pacht.Effect, raw json.RawMessage, err
 		a.State, a.Wait = pacht.EffectUnknown, 0
 	}
 	stored, storing := d.all.answer(ctx, a)
+	failpoint.Here("effect.answered")
 	var invalid *pacht.InvalidError
 	if a.State == pacht.EffectSucceeded && errors.As(storing, &invalid) {
 		// What the database cannot hold must not be lost in silence.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // Many jobs at once go in by COPY, which costs the server less than half of what enqueue.sql
@@ -142,15 +143,14 @@ func (s *Store) copyRows(ctx context.Context, conn *pgxpool.Conn, now time.Time,
 		leases.text(r.queue)
 		leases.text(r.job.Kind)
 	}
-	for _, each := range []struct {
-		sql  string
-		data *copyData
-	}{{s.sql.CopyJobs, &jobs}, {s.sql.CopyLeases, &leases}} {
-		each.data.end()
-		if _, err := conn.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(each.data.buf), each.sql); err != nil {
-			return err
-		}
+	if err := jobs.send(ctx, conn, s.sql.CopyJobs); err != nil {
+		return err
 	}
+	failpoint.Here("postgres.copy.jobs") // jobs without leases, in an open transaction
+	if err := leases.send(ctx, conn, s.sql.CopyLeases); err != nil {
+		return err
+	}
+	failpoint.Here("postgres.copy.leases")
 	return nil
 }
 
@@ -163,6 +163,21 @@ func (d *copyData) begin() {
 }
 
 func (d *copyData) end() { d.row(-1) }
+
+func (d *copyData) send(ctx context.Context, conn *pgxpool.Conn, sql string) error {
+	d.end()
+	_, err := conn.Conn().PgConn().CopyFrom(ctx, pieces{bytes.NewReader(d.buf)}, sql)
+	return err
+}
+
+// pieces is what pgx reads in pieces of 64 KiB at most. No bound of the server's ends a COPY whose
+// next piece does not come.
+type pieces struct{ of *bytes.Reader }
+
+func (p pieces) Read(b []byte) (int, error) {
+	failpoint.Here("postgres.copy.piece")
+	return p.of.Read(b)
+}
 
 func (d *copyData) row(columns int) { d.buf = binary.BigEndian.AppendUint16(d.buf, uint16(columns)) }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // Finding is one difference, in the hands of Ours.Heal.
@@ -70,6 +71,7 @@ func (p *pass) heal(ctx context.Context, c *matter) (failed string, lost bool, e
 	_, healErr := guarded(ctx, p.cfg.Timeout, "Ours.Heal", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, p.cfg.Ours.Heal(ctx, f)
 	})
+	failpoint.Here("reconcile.healed") // the user's transaction is over, committed or not
 	if ctx.Err() != nil {
 		return "", false, context.Cause(ctx)
 	}

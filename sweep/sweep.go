@@ -16,6 +16,7 @@ import (
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
+	"github.com/pacht-queue/pacht/internal/failpoint"
 )
 
 // callTimeout bounds one call, so that a connection on which nobody answers cannot stop it.
@@ -158,6 +159,9 @@ func (s *Sweeper) look(ctx context.Context, req pacht.SweepRequest, began clock.
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		swept, err := s.store.Sweep(call, req)
 		cancel()
+		if swept.Removed > 0 {
+			failpoint.Here("sweep.removed") // a page is committed, and the look is not at its end
+		}
 		if err != nil {
 			return err
 		}

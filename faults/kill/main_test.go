@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	lab.Main(m)
+	lab.Main(m, lab.Role{Name: "caller", Run: runCaller}, lab.Role{Name: "payer", Run: runPayer})
 }
 
 // demoChild is what the pacht command is to the demo: its workers and its provider.

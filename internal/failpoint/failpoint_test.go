@@ -11,7 +11,7 @@ import (
 )
 
 // Folders of the source that may have failpoints.
-var folders = []string{"worker", "watch", "postgres", "sqlite"}
+var folders = []string{"worker", "watch", "postgres", "sqlite", "effect", "reconcile", "sweep"}
 
 // The fault lab kills a process in each of these; here they are listed, so that a name stands in
 // one place, and says in which folder.
@@ -45,6 +45,14 @@ func names(points []scan.Point) (all []string) {
 		all = append(all, p.Name)
 	}
 	return all
+}
+
+// What a build for the fault lab is told is tested in such a build.
+func TestBuildForTheLabRefusesOrdersThatMakeNoSense(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-tags=faultlab", "-run=TestOrdersThatMakeNoSenseAreRefused", ".").CombinedOutput()
+	if err != nil || strings.Contains(string(out), "no tests to run") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // A normal build has no door: what is called does nothing, and the compiler leaves it out.

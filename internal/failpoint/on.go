@@ -104,7 +104,9 @@ func parse(order string) (name string, t *trap, err error) {
 	case sleeps != (t.action == "sleep"):
 		return "", nil, fmt.Errorf("a length goes with sleep, as in sleep@3:500ms")
 	case sleeps:
-		t.sleep, err = time.ParseDuration(length)
+		if t.sleep, err = time.ParseDuration(length); err == nil && t.sleep < 0 {
+			err = fmt.Errorf("the length %s: want 0 or more", length)
+		}
 	}
 	return name, t, err
 }
