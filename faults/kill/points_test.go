@@ -45,74 +45,94 @@ func pointsOf(t *testing.T, url string) (names []string) {
 func TestKillInEveryPointLosesNothing(t *testing.T) {
 	lab.OnBoth(t, func(t *testing.T, url string) {
 		t.Parallel()
-		seed := lab.Seed(t)
-		p := &pointed{
-			T: t, url: url, rec: lab.StartRecorder(t), hit: map[string]int{},
-		}
-		const victims = 3
-		p.fleet = lab.StartFleet(t, lab.FleetConfig{
-			Database: url, Recorder: p.rec, Processes: 1 + victims, Slots: 4, Grace: 500 * time.Millisecond, Unwind: 200 * time.Millisecond,
-			Handler: lab.Handler{
-				Seed: seed, Duration: 20 * time.Millisecond, Long: 0.15, LongFor: 600 * time.Millisecond,
-				Tx: 0.4, Fail: 0.03, Ensure: true, RepeatTx: true,
-			},
-		})
-		points := pointsOf(t, url)
-		work := make(chan string)
-		go func() {
-			defer close(work)
-			for range lab.Scale(1, 5) {
-				for _, name := range points {
-					work <- name
-				}
-			}
-		}()
-		var all sync.WaitGroup
-		fed := feed(t, p.fleet.Store(), 40, 1<<30)
-		for v := 1; v <= victims; v++ {
-			all.Go(func() {
-				chance := clock.Seeded(seed, "victim", fmt.Sprint(v))
-				for name := range work {
-					p.kill(v, name, chance)
-				}
-			})
-		}
-		all.Wait()
-		jobs := fed.stop()
-		p.fleet.Revive()
-		p.fleet.Finish(60 * time.Second)
-		p.fleet.Shutdown()
-		for _, name := range points {
-			if p.hit[name] == 0 {
-				t.Errorf("no process was killed in %s", name)
-			}
-		}
-		a := lab.Audit(t, url, p.rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{p.fleet}})
-		lab.Report(t, "killed in every point", append([]lab.Fact{lab.F("points", len(points)), lab.F("kills", p.kills())}, a.Facts()...)...)
+		inPoints(t, url, "kill", pointsOf(t, url))
 	})
+}
+
+// R4, R7, S011, S013, S015: a process is stopped in such a point until its leases are over and others
+// have its jobs, and goes on there: a watcher in the middle of its pass, an answer that was sent and not
+// read, an adopter that knows what it holds and has not begun it. In short a handful of points.
+func TestStopInEveryPointLosesNothing(t *testing.T) {
+	lab.OnBoth(t, func(t *testing.T, url string) {
+		t.Parallel()
+		points := pointsOf(t, url)
+		if !lab.Long() {
+			handful := []string{"worker.claimed", "worker.adopt.answered", "worker.settle.before", "worker.renew.answered", "watch.pass.answered", "postgres.sent"}
+			points = slices.DeleteFunc(points, func(name string) bool { return !slices.Contains(handful, name) })
+		}
+		inPoints(t, url, "stop", points)
+	})
+}
+
+// inPoints kills or stops processes in each of these points, and compares the account afterwards.
+func inPoints(t *testing.T, url, action string, points []string) {
+	seed := lab.Seed(t)
+	p := &pointed{
+		T: t, url: url, action: action, rec: lab.StartRecorder(t), hit: map[string]int{},
+	}
+	const victims = 3
+	p.fleet = lab.StartFleet(t, lab.FleetConfig{
+		Database: url, Recorder: p.rec, Processes: 1 + victims, Slots: 4, Grace: 500 * time.Millisecond, Unwind: 200 * time.Millisecond,
+		Handler: lab.Handler{
+			Seed: seed, Duration: 20 * time.Millisecond, Long: 0.15, LongFor: 600 * time.Millisecond,
+			Tx: 0.4, Fail: 0.03, Ensure: true, RepeatTx: true,
+		},
+	})
+	work := make(chan string)
+	go func() {
+		defer close(work)
+		for range lab.Scale(1, 5) {
+			for _, name := range points {
+				work <- name
+			}
+		}
+	}()
+	var all sync.WaitGroup
+	fed := feed(t, p.fleet.Store(), 40, 1<<30)
+	for v := 1; v <= victims; v++ {
+		all.Go(func() {
+			chance := clock.Seeded(seed, "victim", fmt.Sprint(v))
+			for name := range work {
+				p.strike(v, name, chance)
+			}
+		})
+	}
+	all.Wait()
+	jobs := fed.stop()
+	p.fleet.Revive()
+	p.fleet.Finish(60 * time.Second)
+	p.fleet.Shutdown()
+	for _, name := range points {
+		if p.hit[name] == 0 {
+			t.Errorf("no process met a %s in %s", action, name)
+		}
+	}
+	a := lab.Audit(t, url, p.rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{p.fleet}})
+	lab.Report(t, action+" in every point", append([]lab.Fact{lab.F("points", len(points)), lab.F(action+"s", p.hits())}, a.Facts()...)...)
 }
 
 // pointed is one run of the test.
 type pointed struct {
 	*testing.T
-	url   string
-	rec   *lab.Recorder
-	fleet *lab.Fleet
+	url    string
+	action string
+	rec    *lab.Recorder
+	fleet  *lab.Fleet
 
 	mu    sync.Mutex
 	hit   map[string]int
 	moved sync.Mutex // the table of leases is away: one at a time
 }
 
-func (p *pointed) kills() (n int) {
+func (p *pointed) hits() (n int) {
 	for _, of := range p.hit {
 		n += of
 	}
 	return n
 }
 
-// kill has a process die in a point, and notes that it did.
-func (p *pointed) kill(v int, name string, chance *rand.Rand) {
+// strike has a process die or stand still in a point, and notes that it did.
+func (p *pointed) strike(v int, name string, chance *rand.Rand) {
 	at := 1
 	switch {
 	case strings.HasPrefix(name, "postgres.sent"), strings.HasPrefix(name, "postgres.answered"), strings.HasPrefix(name, "sqlite.") && name != "sqlite.tx.closed":
@@ -120,7 +140,7 @@ func (p *pointed) kill(v int, name string, chance *rand.Rand) {
 	case strings.HasPrefix(name, "worker.claim"), name == "worker.begun", name == "worker.handle", strings.HasPrefix(name, "worker.settle"):
 		at = 1 + chance.IntN(4)
 	}
-	p.fleet.Restart(v, fmt.Sprintf("PACHT_FAILPOINT=%s=kill@%d", name, at))
+	p.fleet.Restart(v, fmt.Sprintf("PACHT_FAILPOINT=%s=%s@%d", name, p.action, at))
 	l := p.fleet.Life(v)
 	if p.Failed() {
 		return
@@ -135,13 +155,20 @@ func (p *pointed) kill(v int, name string, chance *rand.Rand) {
 	case strings.HasPrefix(name, "worker.adopt."):
 		p.disturb(l)
 	}
-	if !lab.Within(20*time.Second, l.Ended) {
+	if !lab.Within(20*time.Second, func() bool { return l.Ended() || l.Frozen() }) {
 		p.Errorf("%s was not passed %d times within 20s", name, at)
 		return
 	}
-	_, killed, err := l.Wait(time.Second)
-	if err != nil || !killed || len(l.Hits()) != 1 {
-		p.Errorf("%s: killed %t, %v, hits %v%s", name, killed, err, l.Hits(), l.LastWords())
+	if p.action == "stop" {
+		time.Sleep(ttl + ttl/2) // this is the stop
+		p.fleet.Thaw(v)
+		lab.Within(ttl/2, l.Ended) // it goes on for a while, or ends as it was asked to
+	} else if _, killed, err := l.Wait(time.Second); err != nil || !killed {
+		p.Errorf("%s: killed %t, %v%s", name, killed, err, l.LastWords())
+		return
+	}
+	if len(l.Hits()) != 1 {
+		p.Errorf("%s: hits %v%s", name, l.Hits(), l.LastWords())
 		return
 	}
 	p.mu.Lock()
@@ -162,8 +189,8 @@ func (p *pointed) disturb(l *lab.Life) {
 	}
 	lab.Within(15*time.Second, func() bool {
 		lab.Exec(p, p.url, "ALTER TABLE "+leases+" RENAME TO "+away)
-		lab.Within(200*time.Millisecond, l.Ended)
+		lab.Within(200*time.Millisecond, func() bool { return l.Ended() || l.Frozen() })
 		lab.Exec(p, p.url, "ALTER TABLE "+moved+" RENAME TO "+back)
-		return lab.Within(400*time.Millisecond, l.Ended)
+		return lab.Within(400*time.Millisecond, func() bool { return l.Ended() || l.Frozen() })
 	})
 }
