@@ -22,7 +22,7 @@ func TestAsynchronousStandbyLosesTheLastMomentsAndNothingElse(t *testing.T) {
 	handler := lab.Handler{Seed: lab.Seed(t), Duration: 20 * time.Millisecond, Fail: 0.2, Tell: true}
 	fleet := lab.StartFleet(t, lab.FleetConfig{Database: p.both, Recorder: rec, Processes: 2, Handler: handler})
 	callers := gather(t, p.both, 6)
-	n := lab.Scale(1000, 5000)
+	n := lab.Scale(600, 5000)
 	callers.more(n, "")
 	lab.Await(t, 120*time.Second, "a third is enqueued and work is done", func() bool {
 		return callers.answered() > n/3 && rec.Count(lab.Settled) > n/6

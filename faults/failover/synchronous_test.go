@@ -45,7 +45,7 @@ func takeOver(t *testing.T, how string, leave func(*pair) error) {
 	pairs := lab.StartFleet(t, lab.FleetConfig{Database: p.both, Recorder: rec, Processes: 2, Handler: handler})
 	single := lab.StartFleet(t, lab.FleetConfig{Database: moving, Recorder: rec, Processes: 1, Handler: handler})
 	callers := gather(t, p.both, 6)
-	n := lab.Scale(1000, 5000)
+	n := lab.Scale(600, 5000)
 	callers.more(n, "")
 	lab.Await(t, 120*time.Second, "a third is enqueued and work is done", func() bool {
 		return callers.answered() > n/3 && rec.Count(lab.Settled) > n/6

@@ -150,8 +150,8 @@ func TestWhatClientsSeeIsOneLeaseKeptByTheRules(t *testing.T) { // R1 to R7, R9,
 	for _, name := range places {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lanes := make([]*lane, lab.Scale(2, 3))
-			enough, bound := 3000, 6*time.Second
+			lanes := make([]*lane, lab.Scale(1, 3))
+			enough, bound := 3000, 5*time.Second
 			if lab.Long() {
 				enough, bound = 36_000, 5*time.Minute
 			}

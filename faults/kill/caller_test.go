@@ -67,7 +67,8 @@ func callersJobs(keys bool) []pacht.NewJob {
 // nobody keeps vacuum from its work for longer. One thing has no bound, and is seen to have none: who
 // stops among the rows of a COPY keeps its transaction until it goes on or dies.
 func TestCallerInEveryPointLeavesNothingHalf(t *testing.T) {
-	for _, point := range callerPoints {
+	seed := lab.Seed(t)
+	for _, point := range lab.Draw(t, seed, 2, callerPoints) {
 		for _, action := range []string{"kill", "stop"} {
 			t.Run(point+" "+action, func(t *testing.T) {
 				t.Parallel()

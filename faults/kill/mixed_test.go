@@ -26,7 +26,7 @@ func TestAllFaultsAtOnceLoseNothing(t *testing.T) {
 	server := pgtest.NewServer(t)
 	url := lab.Fresh(t, server.Database(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(3_000, 100_000)
+	jobs := lab.Scale(800, 100_000)
 	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: lab.Scale(24, 64), Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
 	fed := feed(t, fleet.Store(), lab.Scale(100, 500), jobs)
 	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, lab.Scale(600, 1000))
@@ -52,7 +52,7 @@ func TestAllFaultsAtOnceLoseNothing(t *testing.T) {
 	facts := append(c.facts(), a.Facts()...)
 	lab.Report(t, "all faults at once, postgres", facts...)
 	lab.Least(t, facts, lab.F("kills", lab.Scale(1, 20)), lab.F("freezes", lab.Scale(1, 20)), lab.F("stops", lab.Scale(1, 20)),
-		lab.F("cuts", lab.Scale(0, 5)), lab.F("crashes", lab.Scale(1, 5)), lab.F("expired", 1), lab.F("reports", 1), lab.F("effects_refused", lab.Scale(0, 1)))
+		lab.F("cuts", lab.Scale(0, 5)), lab.F("crashes", lab.Scale(1, 5)), lab.F("expired", 1), lab.F("reports", lab.Scale(0, 1)), lab.F("effects_refused", lab.Scale(0, 1)))
 }
 
 // S011, S013, S014, S015, S026, S036, S056: the same on SQLite, where four processes share the file.
@@ -61,7 +61,7 @@ func TestAllFaultsAtOnceLoseNothingOnAFile(t *testing.T) {
 	seed := lab.Seed(t)
 	url := lab.Fresh(t, lab.FreshFile(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(500, 20_000)
+	jobs := lab.Scale(300, 20_000)
 	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: 8, Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
 	fed := feed(t, fleet.Store(), 50, jobs)
 	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, 60)

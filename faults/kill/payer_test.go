@@ -214,11 +214,12 @@ func TestPayerInEveryPointChargesOnce(t *testing.T) {
 	if err != nil || len(points) < 5 {
 		t.Fatalf("%d points, %v", len(points), err)
 	}
+	seed := lab.Seed(t)
 	// Two columns, so that not all of these processes run at once.
 	for _, action := range []string{"kill", "stop"} {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
-			for _, point := range points {
+			for _, point := range lab.Draw(t, seed, 2, points) {
 				t.Run(point.Name, func(t *testing.T) { payerIn(t, point.Name, action) })
 			}
 		})

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/pacht-queue/pacht"
@@ -32,10 +33,27 @@ func (j *judging) attempt(a pacht.Attempt) {
 	}
 	why := j.explain(a)
 	if why == "" {
-		j.fault("%s of %s ended as %q at %s; it was never begun, and nothing explains it", ref, a.Owner, a.Outcome, a.EndedAt)
+		j.fault("%s of %s, claimed at %s, ended as %q at %s; it was never begun, and nothing explains it: %s", ref, a.Owner,
+			a.ClaimedAt, a.Outcome, a.EndedAt, j.tell(a.Owner))
 		why = "unexplained"
 	}
 	j.Cut[why]++
+}
+
+// tell is what is known of an owner.
+func (j *judging) tell(owner string) string {
+	l := j.lives[owner]
+	if l == nil {
+		return "its owner is none of the fleet's"
+	}
+	told := fmt.Sprintf("the last lease that it began was claimed at %s", j.last[owner])
+	for _, f := range l.story {
+		told += fmt.Sprintf("; %s at %s", f.what, f.at.UTC())
+		if !f.until.IsZero() {
+			told += fmt.Sprintf(" until %s", f.until.UTC())
+		}
+	}
+	return told
 }
 
 // explain says why an attempt was not begun; "" if nothing does.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"github.com/pacht-queue/pacht/internal/clock"
 )
 
 // Seed is the seed of a test: another one each time, or PACHT_SEED. A test that fails says how
@@ -29,4 +31,16 @@ func Seed(t testing.TB) uint64 {
 		}
 	})
 	return seed
+}
+
+// Draw picks n of them by the seed in the short form, each run others, and takes all in the long one.
+func Draw[T any](t testing.TB, seed uint64, n int, all []T) []T {
+	if Long() || n >= len(all) {
+		return all
+	}
+	drawn := make([]T, 0, n)
+	for _, i := range clock.Seeded(seed, "draw", t.Name()).Perm(len(all))[:n] {
+		drawn = append(drawn, all[i])
+	}
+	return drawn
 }

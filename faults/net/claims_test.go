@@ -24,7 +24,7 @@ func TestLostAnswersOfClaimsPutNoHealthyJobAside(t *testing.T) {
 	cut := newCutter(t, url)
 	parts := whole(base)
 	parts.claims = crew.Open(t, cut.url, postgres.Config{})
-	queues, perQueue, rounds := lab.Scale(6, 24), lab.Scale(4, 2), lab.Scale(2, 30)
+	queues, perQueue, rounds := lab.Scale(4, 24), lab.Scale(4, 2), lab.Scale(2, 30)
 	cfg := crew.Config("claims", 2, nil)
 	delete(cfg.Queues, "claims")
 	var ids []pacht.ID
@@ -63,7 +63,7 @@ func TestLostAnswersOfClaimsPutNoHealthyJobAside(t *testing.T) {
 			t.Errorf("job %d: attempt %d, crashes %d, %v", id, job.Attempt, job.Crashes, err)
 		}
 	}
-	if want := lab.Scale(15, 1000); cut.count() < want {
+	if want := lab.Scale(8, 1000); cut.count() < want {
 		t.Errorf("%d answers were lost, want %d at least", cut.count(), want)
 	}
 	crew.Checked(t, base)

@@ -125,7 +125,8 @@ func TestPoolerThatIsKilledUnderLoadLosesNothing(t *testing.T) {
 // its pool and what its store opens itself, however many slots it has.
 func TestTooManyConnectionsAreRefusedAndTriedAgain(t *testing.T) {
 	t.Parallel()
-	const processes, slots, each = 6, 50, 4 + 5 // a pool of 4, and what the store opens itself
+	processes := lab.Scale(3, 6)
+	const slots, each = 50, 4 + 5 // a pool of 4, and what the store opens itself
 	server := pgtest.NewServer(t, "max_connections=60")
 	url := server.Database(t)
 	base := crew.Migrated(t, url)

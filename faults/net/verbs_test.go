@@ -70,6 +70,7 @@ type row struct {
 // without a fault leaves.
 func TestEveryVerbWhoseAnswerIsLostCanBeRepeated(t *testing.T) {
 	t.Parallel()
+	seed := lab.Seed(t)
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		url, base := crew.Database(t)
@@ -81,7 +82,7 @@ func TestEveryVerbWhoseAnswerIsLostCanBeRepeated(t *testing.T) {
 		}
 		t.Cleanup(pool.Close)
 		for _, torn := range []bool{false, true}[:lab.Scale(1, 2)] {
-			for _, r := range rows() {
+			for _, r := range lab.Draw(t, seed, 10, rows()) {
 				t.Run(fmt.Sprintf("%s, torn %t", r.title(), torn), func(t *testing.T) {
 					twinOf := func(name string) *twin {
 						w := &twin{T: t, ctx: t.Context(), name: name, on: through, base: base, pool: pool}

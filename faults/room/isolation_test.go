@@ -31,7 +31,7 @@ func TestStricterDefaultsOfIsolationAbortNothingOfTheStores(t *testing.T) {
 			execute(t, database, `CREATE TABLE booked (job bigint PRIMARY KEY)`)
 			execute(t, adminOf(t, database), fmt.Sprintf(`ALTER DATABASE %q SET default_transaction_isolation = '%s'`, nameOf(t, database), level))
 			const workers = 16
-			jobs := lab.Scale(400, 5000)
+			jobs := lab.Scale(200, 5000)
 			const queue = "strict"
 			ids := crew.EnqueueTasks(t, base, make([]crew.Task, jobs), pacht.Queue(queue))
 			var seen crew.Runs

@@ -25,7 +25,7 @@ func TestWorkersThatComeAndGoInOneProcessLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		connections := q.connections()
-		s, cycles, jobs := series{}, lab.Scale(8, 50), lab.Scale(200, 400)
+		s, cycles, jobs := series{}, lab.Scale(6, 50), lab.Scale(200, 400)
 		for range cycles {
 			cycle(t, url, q, feed, jobs)
 			var now state

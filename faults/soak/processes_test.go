@@ -29,7 +29,7 @@ func TestProcessesThatComeAndGoLetNothingGrow(t *testing.T) {
 		first, at := start()
 		second, beside := start()
 		third, _ := start()
-		restarts, jobs := lab.Scale(8, 50), lab.Scale(20_000, 200_000)
+		restarts, jobs := lab.Scale(6, 50), lab.Scale(9_000, 200_000)
 		done := feed(t, store, jobs)
 		s := series{}
 		for n := 1; n <= restarts; n++ {

@@ -43,8 +43,8 @@ func (t *trap) spring(name string) {
 		select {}
 	case "stop":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		// The stop reaches the thread that sent it when that next leaves the kernel, at the latest.
-		_ = clock.Sleep(context.Background(), 20*time.Millisecond)
+		// Whichever thread takes the signal stops the others; on a busy machine it waits for its turn.
+		_ = clock.Sleep(context.Background(), 500*time.Millisecond)
 	case "sleep":
 		_ = clock.Sleep(context.Background(), t.sleep)
 	}
