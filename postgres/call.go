@@ -180,7 +180,7 @@ func (s *Store) interactive(ctx context.Context, pool *pgxpool.Pool, lock time.D
 // idle is how long the server waits for the next statement of a transaction of the store's own that
 // takes several round trips, before it ends the session: a client that was stopped, or whose
 // connection went silent, would hold locks and the snapshot of its transaction for ever (S045,
-// S061). Whoever waits for one of these locks has half of its time left then.
+// S061). Whoever waits for one of these locks gives up earlier, and tries again.
 func (s *Store) idle() time.Duration {
 	const most, least = 10 * time.Second, time.Second
 	return min(max(s.timeout/2, least), most)

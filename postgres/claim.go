@@ -140,9 +140,13 @@ func (s *Store) doubt(owner string, number int64, err error) {
 	}
 }
 
-// HeldBy implements pacht.Leaser. It looks when no claim of the owner is under way, and when those of
-// this store that went unanswered are void. What it finds is as durable as a claim that was answered,
-// whose commit may have been given up by the client and still wait for a standby.
+// claimsOverTimeout is how long HeldBy waits for claims that are under way, before it answers ErrBusy:
+// those of other queues wait behind it.
+const claimsOverTimeout = 500 * time.Millisecond
+
+// HeldBy implements pacht.Leaser. It looks after a moment at which no claim of the owner was under way,
+// and at which those of this store that went unanswered were made void. What it finds is as durable as
+// a claim that was answered: its commit may have been given up by the client and still wait for a standby.
 func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) {
 	if err := pacht.ValidOwner(owner); err != nil {
 		return pacht.Claims{}, err
@@ -151,11 +155,15 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 	var claims pacht.Claims
 	err := s.again(ctx, true, "held by "+owner, func() error {
 		var err error
+		// In a transaction of its own, because new claims of the owner wait for it.
+		_, err = s.transact(ctx, s.own, claimsOverTimeout,
+			stmt{sql: s.sql.ClaimsOver, args: []any{s.schema + " " + owner}},
+			stmt{sql: s.sql.Void, args: []any{owner, last}})
+		if err != nil {
+			return err
+		}
 		claims, err = s.claim(stmt{sql: s.sql.HeldBy, args: []any{owner}, whole: true}, 1, func(look stmt) (time.Time, error) {
-			return s.transact(ctx, s.own, lockTimeout,
-				stmt{sql: s.sql.ClaimsOver, args: []any{s.schema + " " + owner}},
-				stmt{sql: s.sql.Void, args: []any{owner, last}},
-				look, s.durable())
+			return s.transact(ctx, s.own, lockTimeout, look, s.durable())
 		})
 		return err
 	})

@@ -125,3 +125,51 @@ func TestStopReleasesWhatWasClaimedAhead(t *testing.T) {
 		checked(t, s)
 	})
 }
+
+// refusing fails the settles of many jobs at once, as a table does that cannot be written.
+type refusing struct {
+	store
+	failed atomic.Int32
+	over   atomic.Bool
+}
+
+func (s *refusing) Settle(ctx context.Context, settlements []pacht.Settlement) ([]pacht.Settled, error) {
+	if len(settlements) >= 50 && !s.over.Load() {
+		s.failed.Add(1)
+		return nil, errNetwork
+	}
+	return s.store.Settle(ctx, settlements)
+}
+
+// S006, S022: settles that fail, again and again, have no more jobs claimed ahead than there are slots.
+func TestSettlesThatFailHoardNoLeases(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		s := &refusing{store: db.open(t)}
+		ids := enqueue(t, s, 600)
+		var begun atomic.Int32
+		all := make(chan struct{})
+		w := start(t, s, quick(100, func(context.Context, *pacht.Job[task]) error {
+			if begun.Add(1) == 100 {
+				close(all)
+			}
+			<-all
+			return nil
+		}))
+		eventually(t, 20*time.Second, "settles fail again and again", func() bool { return s.failed.Load() >= 6 })
+		held, err := s.HeldBy(t.Context(), w.Owner())
+		if err != nil || len(held.Jobs) > 200 {
+			t.Errorf("%d leases are held on 100 slots, %v", len(held.Jobs), err)
+		}
+		s.over.Store(true)
+		for _, id := range ids {
+			becomes(t, s, id, pacht.Completed)
+			if n := len(ledger(t, s, id)); n != 1 {
+				t.Errorf("job %d has %d attempts", id, n)
+			}
+		}
+		if err := w.end(); err != nil {
+			t.Error(err)
+		}
+		checked(t, s)
+	})
+}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ func (w *Worker) claimLoop(ctx context.Context, q *queue) {
 		if room == 0 {
 			break
 		}
-		if w.trouble.failing(callRenew) { // what we took now we could not keep (S012)
+		if w.doubted.Load() || w.trouble.failing(callRenew) { // what we took now we could not keep (S012)
 			if clock.Sleep(ctx, clock.Jitter(w.cfg.Poll)) != nil {
 				break
 			}
@@ -42,7 +43,7 @@ func (w *Worker) claimLoop(ctx context.Context, q *queue) {
 		} else {
 			nap.sent()
 			taken, err = w.claim(ctx, q, limit)
-			unsure = err != nil
+			unsure = err != nil && !errors.Is(err, pacht.ErrBusy) // that is an answer: nothing was taken
 		}
 		if err != nil {
 			w.trouble.met(callClaim, err)
@@ -85,7 +86,7 @@ func (w *Worker) claim(ctx context.Context, q *queue, n int) (int, error) {
 		failpoint.Here("worker.claimed")
 	}
 	w.trouble.over(callClaim)
-	w.beginAll(q, claims, sent)
+	w.beginAll(q, claims, sent, false)
 	return len(claims.Jobs), nil
 }
 
@@ -111,29 +112,29 @@ func (w *Worker) adopt(ctx context.Context, q *queue) error {
 		w.log.Info("adopted a lease whose claim went unanswered", "job", job.ID, "kind", job.Kind, "queue", q.name,
 			"token", job.Token, "attempt", job.Attempt, "owner", w.owner)
 	}
-	w.beginAll(q, held, sent)
+	w.beginAll(q, held, sent, true)
 	return nil
 }
 
 // beginAll takes in what a call answered that was sent at the given time.
-func (w *Worker) beginAll(q *queue, claims pacht.Claims, sent clock.Instant) {
+func (w *Worker) beginAll(q *queue, claims pacht.Claims, sent clock.Instant, adopted bool) {
 	now := clock.Now()
 	for _, job := range claims.Jobs {
-		w.begin(newHold(w, q, job, sent, claims.Now), now)
+		w.begin(newHold(w, q, job, sent, claims.Now), now, adopted)
 	}
 }
 
 // begin starts the handler of a job that was leased, has it wait for a slot that is about to be
 // free, or releases the lease if there is none: a claim never brings more than there is room
 // for, but an adoption may.
-func (w *Worker) begin(h *hold, now clock.Instant) {
+func (w *Worker) begin(h *hold, now clock.Instant, adopted bool) {
 	w.holds.add(h) // from here on the renewals know of it
 	if !w.fit(h, now) {
 		w.release(h)
 		return
 	}
 	w.tell(Event{Type: EventClaimed, Job: h.job})
-	switch h.q.take(h) {
+	switch h.q.take(h, adopted) {
 	case placeSlot:
 		w.launch(h)
 	case placeNone:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type distant struct {
 	store
 	takes time.Duration
+	dead  atomic.Bool // none is answered any more
 	mu    sync.Mutex
 	lost  map[pacht.ID]int // renewals that got no answer in time
 	won   map[pacht.ID]int
@@ -23,10 +25,14 @@ type distant struct {
 
 func (d *distant) Renew(ctx context.Context, refs []pacht.Ref) (pacht.Renewals, error) {
 	answer, err := pacht.Renewals{}, error(nil)
+	takes := d.takes
+	if d.dead.Load() {
+		takes = time.Hour
+	}
 	select {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-	case <-time.After(d.takes):
+	case <-time.After(takes):
 		answer, err = d.store.Renew(ctx, refs)
 	}
 	d.mu.Lock()
@@ -53,6 +59,12 @@ type complaints struct {
 	mu    sync.Mutex
 	calls []string
 	over  bool // it listens no more
+}
+
+func (c *complaints) said() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.calls)
 }
 
 func (c *complaints) end() {
@@ -128,5 +140,37 @@ func TestShortLeasesThatCannotBeRenewedFailNoOthers(t *testing.T) {
 	defer log.mu.Unlock()
 	if slices.Contains(log.calls, "renew") || !strings.Contains(strings.Join(log.calls, " "), "short") {
 		t.Errorf("the log complains of %q", log.calls)
+	}
+}
+
+// S012: where nothing can be renewed at all, a long lease whose turn has not come does not hide it, and
+// nothing more is claimed.
+func TestLongLeaseHidesNoDeadRenewals(t *testing.T) {
+	t.Parallel()
+	s := &distant{store: newDatabase(t, "sqlite").open(t), lost: map[pacht.ID]int{}, won: map[pacht.ID]int{}}
+	log := &complaints{Handler: slog.DiscardHandler}
+	var begun atomic.Int32
+	cfg := quick(2, func(ctx context.Context, job *pacht.Job[task]) error {
+		if begun.Add(1) == 2 {
+			s.dead.Store(true)
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	cfg.Logger, cfg.Grace = slog.New(log), 10*time.Millisecond
+	answers, err := s.Enqueue(t.Context(), []pacht.NewJob{
+		pacht.New(task{}, pacht.TTL(time.Hour)), pacht.New(task{N: 1}, pacht.TTL(1500*time.Millisecond)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, s, cfg)
+	eventually(t, 20*time.Second, "the worker says that renewals fail", func() bool { return slices.Contains(log.said(), "renew") })
+	if said := log.said(); slices.Contains(said, "renew short leases") {
+		t.Errorf("the log complains of %q", said)
+	}
+	becomes(t, s, answers[1].ID, pacht.Pending)
+	if again := ledger(t, s, answers[1].ID); len(again) != 1 {
+		t.Errorf("claimed again, although it could not be kept: %+v", again)
 	}
 }

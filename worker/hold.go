@@ -103,9 +103,9 @@ func (h *hold) stop(cause error) bool {
 // CompleteTx is closing is protected by its row lock, and goes on while that stands.
 func (h *hold) lose(cause error) {
 	h.mu.Lock()
-	guarded, returned := h.guarded, h.returned
+	guarded, runs := h.guarded, h.started && !h.returned
 	h.mu.Unlock()
-	if guarded || !h.stop(cause) || returned {
+	if guarded || !h.stop(cause) || !runs {
 		return
 	}
 	h.w.log.Warn("lease lost, handler cancelled", append(h.attrs(), "cause", cause)...)

@@ -60,13 +60,18 @@ func (w *Worker) renewLoop() {
 	for next := w.holds.ticker(w.base); next(); {
 		held := w.holds.list()
 		classes := classesOf(held)
+		shortest := callTimeout
+		for _, h := range held {
+			shortest = min(shortest, renewTimeout(h.job.TTL))
+		}
 		for _, c := range classes {
 			refs := make([]pacht.Ref, 0, len(c))
 			due := make(map[pacht.Ref]*hold, len(c))
 			for _, h := range c[:min(len(c), pacht.MaxBatch)] {
 				refs, due[h.job.Ref()] = append(refs, h.job.Ref()), h
 			}
-			w.renew(refs, due, renewTimeout(c[0].job.TTL))
+			// While shorter ones are held a call gives up early: theirs comes after it.
+			w.renew(refs, due, min(renewTimeout(c[0].job.TTL), max(2*shortest, time.Second)))
 		}
 		if len(classes) == 0 && w.trouble.failing(callRenew) {
 			w.renew([]pacht.Ref{{}}, nil, callTimeout) // no job has it: asked only whether renewals work again
@@ -94,18 +99,27 @@ func classesOf(held []*hold) (classes [][]*hold) {
 	return classes
 }
 
-// failing says that the last renewal failed, or found the row busy.
+// failing says that the last renewal failed.
 func (h *hold) failing() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.retry > 0
+	return h.retry > 0 && !h.guarded
 }
 
-// renewalsFail takes in that a call with this bound has failed. While longer leases are renewed, it
-// says that this connection is too slow for short ones, and nothing of what could be claimed (S012).
+// renewalsFail takes in that a call with this bound has failed. If one that may take longer is
+// answered, this connection is too slow for short leases, and for nothing else that could be claimed;
+// until it is, nothing is (S012).
 func (w *Worker) renewalsFail(timeout time.Duration, err error) {
+	longest := timeout
 	for _, h := range w.holds.list() {
-		if renewTimeout(h.job.TTL) >= 2*timeout && !h.failing() {
+		longest = max(longest, min(renewTimeout(h.job.TTL), 2*time.Second))
+	}
+	if longest >= 2*timeout && !w.trouble.failing(callRenew) {
+		w.doubted.Store(!w.trouble.failing(callShort)) // else it is known, and only looked at again
+		defer w.doubted.Store(false)
+		call, cancel := context.WithTimeout(w.base, longest)
+		defer cancel()
+		if _, none := w.store.Renew(call, []pacht.Ref{{}}); none == nil { // no job has it
 			w.trouble.met(callShort, err)
 			return
 		}

@@ -159,7 +159,7 @@ func TestFullSlotsRaiseASleeper(t *testing.T) {
 		k.works, n.wants, n.row, n.down, n.written = true, true, true, true, clock.Now()
 		q := newQueue("a", 1)
 		n.full(q)() // has a slot
-		q.take(nil)
+		q.take(nil, false)
 		over := n.full(q)
 		time.Sleep(990 * time.Millisecond)
 		if !k.wanted(n) {

@@ -45,12 +45,14 @@ const (
 	placeNext              // give answers it when there is a slot
 )
 
-// take finds a place for a job.
-func (q *queue) take(h *hold) place {
+// take finds a place for a job. One that was claimed had room when the claim was sent; if the settle
+// for which it was claimed ahead has failed since, it waits for the next try: were it released, that
+// would be settled no better, and its room be claimed again and again.
+func (q *queue) take(h *hold, adopted bool) place {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.closed || q.used-q.leaving+len(q.next) >= q.size:
+	case q.closed || adopted && q.used-q.leaving+len(q.next) >= q.size:
 		return placeNone
 	case q.used < q.size:
 		q.used++

@@ -55,7 +55,7 @@ func TestReleasedLeaseEndsItsContext(t *testing.T) {
 	w.settler = newSettler(w)
 	now := clock.Now()
 	h := newHold(w, newQueue("default", 1), pacht.JobInfo{ID: 1, Token: 1, TTL: time.Minute, LeaseUntil: now.Time().Add(time.Minute)}, now, now.Time())
-	w.begin(h, now)
+	w.begin(h, now, false)
 	if h.ctx.Err() == nil {
 		t.Error("its context lives on")
 	}

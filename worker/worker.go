@@ -46,6 +46,7 @@ type Worker struct {
 	watcher  *watch.Watcher // nil: somebody else watches
 	sweeper  *sweep.Sweeper // nil: somebody else sweeps
 
+	doubted atomic.Bool // renewals have failed, and it is being asked whether all do
 	running atomic.Bool
 	taking  context.Context    // ends when no job is to be started any more
 	giveUp  context.CancelFunc // ends taking, and so Run, as the end of its context does
