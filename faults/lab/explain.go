@@ -65,6 +65,11 @@ func (j *judging) explain(a pacht.Attempt) string {
 	if a.Outcome != pacht.OutcomeExpired && a.Outcome != "" {
 		return ""
 	}
+	// Its holder had the answer when the lease was all but over, as happens where the machine is too busy
+	// for leases of a second, and gave it back at once: not soon enough.
+	if j.tooLate[pacht.Ref{Job: a.Job, Token: a.Token}] {
+		return "released too late"
+	}
 	l := j.lives[a.Owner]
 	if l == nil {
 		return ""

@@ -153,3 +153,17 @@ func TestOnlyWhoHasJustWokenUpMayComeLate(t *testing.T) {
 		t.Errorf("deaf: %+v", a)
 	}
 }
+
+// S087: a release that the store refused, because the watcher had been there, says why nothing was begun;
+// without it nothing does.
+func TestAReleaseThatCameTooLateExplainsWhatWasNotBegun(t *testing.T) {
+	unbegun := told()[2:]
+	all := ran()
+	if a := judge(all, unbegun, AuditOptions{Jobs: 1}); len(a.Faults) == 0 {
+		t.Error("a lease that nobody began is in order")
+	}
+	all.tooLate = map[pacht.Ref]bool{{Job: 1, Token: 1}: true}
+	if a := judge(all, unbegun, AuditOptions{Jobs: 1}); len(a.Faults) != 0 || a.Cut["released too late"] != 1 {
+		t.Errorf("%+v", a)
+	}
+}

@@ -11,7 +11,7 @@ import (
 // judge compares what the database says with what the recorder says, and with the rules.
 func judge(all *tables, events []Event, opts AuditOptions) Account {
 	j := &judging{
-		opts: opts, lives: map[string]*judged{}, begun: map[pacht.Ref]string{}, of: map[pacht.ID][]Event{}, unanswered: map[unanswered]int{}, last: map[string]time.Time{},
+		opts: opts, lives: map[string]*judged{}, begun: map[pacht.Ref]string{}, of: map[pacht.ID][]Event{}, unanswered: map[unanswered]int{}, last: map[string]time.Time{}, tooLate: all.tooLate,
 		Account: Account{Jobs: len(all.jobs), Reports: all.reports, Ends: map[pacht.Status]int{}, Ledger: map[pacht.Outcome]int{}, Cut: map[string]int{}},
 	}
 	for _, f := range opts.Fleets {
@@ -56,6 +56,7 @@ type judging struct {
 	begun      map[pacht.Ref]string // who, of the job that is looked at
 	unanswered map[unanswered]int
 	last       map[string]time.Time // the last claim of an owner of which it has begun something
+	tooLate    map[pacht.Ref]bool   // see tables
 }
 
 // judged is a run, and what was done to it.

@@ -14,6 +14,7 @@ import (
 type tables struct {
 	jobs    map[pacht.ID]*jobRows
 	reports int
+	tooLate map[pacht.Ref]bool // releases that came when the lease was closed
 }
 
 // jobRows is all that is stored of one job.
@@ -48,7 +49,7 @@ func readTables(t testing.TB, url string) *tables {
 	t.Helper()
 	db := connect(t, url)
 	defer db.Close()
-	all := &tables{jobs: map[pacht.ID]*jobRows{}}
+	all := &tables{jobs: map[pacht.ID]*jobRows{}, tooLate: map[pacht.Ref]bool{}}
 	job := func(id pacht.ID) *jobRows {
 		if all.jobs[id] == nil {
 			all.jobs[id] = &jobRows{id: id}
@@ -107,7 +108,16 @@ func readTables(t testing.TB, url string) *tables {
 		j.booked = append(j.booked, ref.Token)
 		return err
 	})
-	read(`SELECT count(1) FROM `+Table(t, url, "reports"), func(scan func(...any) error) error { return scan(&all.reports) })
+	read(`SELECT job_id, token, outcome FROM `+Table(t, url, "reports"), func(scan func(...any) error) error {
+		var ref pacht.Ref
+		var outcome pacht.Outcome
+		err := scan(&ref.Job, &ref.Token, &outcome)
+		all.reports++
+		if outcome == pacht.OutcomeReleased {
+			all.tooLate[ref] = true
+		}
+		return err
+	})
 	for _, j := range all.jobs {
 		slices.SortFunc(j.ledger, func(a, b pacht.Attempt) int { return cmp.Compare(a.Token, b.Token) })
 	}
