@@ -77,7 +77,7 @@ func (j *judging) explain(a pacht.Attempt) string {
 	// A worker begins all that a claim has brought before it claims again.
 	dropped := j.last[a.Owner].After(a.ClaimedAt.Add(overtaken))
 	for _, f := range l.story {
-		if f.explains(a, l.stop) && (f.deed == stands || !dropped) {
+		if f.explains(a, l.ease(), l.stop) && (f.deed == stands || !dropped) {
 			return f.what
 		}
 	}
@@ -97,10 +97,19 @@ type unanswered struct {
 	owner  string
 }
 
+// ease is how long a run may take from a claim to the begin: with many slots it claims ahead, and what
+// it has claimed then waits for a settle, however long the database takes for that.
+func (l *judged) ease() time.Duration {
+	if l.slots >= 50 {
+		return time.Minute
+	}
+	return soon
+}
+
 // explains says whether this is why its holder did not begin a lease that ran out: it must have
 // been done before the lease was over, and before a holder at its ease would have begun.
-func (f fate) explains(a pacht.Attempt, stop time.Duration) bool {
-	if f.at.After(a.EndedAt) || f.at.After(a.ClaimedAt.Add(soon)) {
+func (f fate) explains(a pacht.Attempt, ease, stop time.Duration) bool {
+	if f.at.After(a.EndedAt) || f.at.After(a.ClaimedAt.Add(ease)) {
 		return false
 	}
 	switch f.deed {
