@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"database/sql"
 	"fmt"
 	"runtime"
@@ -200,6 +201,9 @@ func (w *writer) loop() {
 		}
 		group, err := w.group(ctx)
 		w.store.lock.give()
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil && !errors.Is(err, pacht.ErrUnknown) {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err) // closed while it opened the file
+		}
 		answer(group, err)
 		runtime.Gosched() // whoever was answered and has more to write comes into the next group
 	}
