@@ -124,9 +124,9 @@ func (w *Worker) beginAll(q *queue, claims pacht.Claims, sent clock.Instant, ado
 	}
 }
 
-// begin starts the handler of a job that was leased, has it wait for a slot that is about to be
-// free, or releases the lease if there is none: a claim never brings more than there is room
-// for, but an adoption may.
+// begin starts the handler of a job that was leased, or has it wait for a slot that a settle is
+// about to free. It releases what may not start any more, and of an adoption what there is no room
+// for: a claim asks for no more than that.
 func (w *Worker) begin(h *hold, now clock.Instant, adopted bool) {
 	w.holds.add(h) // from here on the renewals know of it
 	if !w.fit(h, now) {
