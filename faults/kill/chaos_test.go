@@ -50,6 +50,18 @@ func (c *chaos) stop() {
 	c.all.Wait()
 }
 
+// await waits until so many jobs were fed and so many handlers have come to their end, and until each
+// of these faults was done so often: a test must not depend on how fast a machine gets its work done.
+func (c *chaos) await(patience time.Duration, fed *feeder, jobs int, least ...lab.Fact) {
+	c.Helper()
+	lab.Await(c.T, patience, "the work is done, and the faults with it", func() bool {
+		return c.Failed() || fed.jobs.Load() >= int64(jobs) && c.rec.Count(lab.End) >= jobs && len(lab.Missing(c.facts(), least...)) == 0
+	})
+	if c.Failed() {
+		c.FailNow()
+	}
+}
+
 // rest waits, and says whether the chaos is to go on.
 func (c *chaos) rest(d time.Duration) bool {
 	select {

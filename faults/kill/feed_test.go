@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,19 +15,18 @@ import (
 // feeder enqueues jobs as they are done, so that there is always something to do and never much:
 // a job that comes back is soon done again by somebody else.
 type feeder struct {
-	over  chan struct{}
-	done  sync.WaitGroup
-	once  sync.Once
-	store pacht.Store
-	// Of the goroutine alone, until it has ended:
-	jobs   int
+	over   chan struct{}
+	done   sync.WaitGroup
+	once   sync.Once
+	store  pacht.Store
+	jobs   atomic.Int64   // stored so far
 	unsure []pacht.NewJob // stored or not: to be enqueued once more, as they are
 }
 
-// feed keeps about so many jobs due, so many in all.
-func feed(t *testing.T, store pacht.Store, due, all int) *feeder {
+// feed keeps about so many jobs due, until it is stopped.
+func feed(t *testing.T, store pacht.Store, due int) *feeder {
 	f := &feeder{over: make(chan struct{}), store: store}
-	f.done.Go(func() { f.run(due, all) })
+	f.done.Go(func() { f.run(due) })
 	t.Cleanup(func() { f.stop() })
 	return f
 }
@@ -35,32 +35,29 @@ func feed(t *testing.T, store pacht.Store, due, all int) *feeder {
 func (f *feeder) stop() int {
 	f.once.Do(func() { close(f.over) })
 	f.done.Wait()
-	return f.jobs
+	return int(f.jobs.Load())
 }
 
-// wait waits until all are enqueued.
-func (f *feeder) wait() int {
-	f.done.Wait()
-	return f.jobs
-}
-
-func (f *feeder) run(due, all int) {
+func (f *feeder) run(due int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for f.jobs < all || f.unsure != nil {
-		f.more(due, all)
-		<-tick.C
+	for {
+		f.more(due)
 		select {
 		case <-f.over:
-			all = 0 // and what is unsure is made sure
-		default:
+			if f.unsure == nil {
+				return
+			}
+			due = 0 // and what is unsure is made sure
+			<-tick.C
+		case <-tick.C:
 		}
 	}
 }
 
 // more enqueues what is missing. An error means that the server is down, or a table away, for a
 // moment.
-func (f *feeder) more(due, all int) {
+func (f *feeder) more(due int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if f.unsure == nil {
@@ -71,10 +68,10 @@ func (f *feeder) more(due, all int) {
 		for _, c := range counts {
 			due -= int(c.Due)
 		}
-		f.unsure = f.next(min(due, all-f.jobs))
+		f.unsure = f.next(due)
 	}
 	if answers, err := f.store.Enqueue(ctx, f.unsure); err == nil {
-		f.jobs += len(answers)
+		f.jobs.Add(int64(len(answers)))
 		f.unsure = nil
 	}
 }
@@ -83,10 +80,10 @@ func (f *feeder) next(n int) []pacht.NewJob {
 	if n <= 0 {
 		return nil
 	}
-	jobs := make([]pacht.NewJob, n)
+	jobs, first := make([]pacht.NewJob, n), int(f.jobs.Load())
 	for i := range jobs {
-		jobs[i] = pacht.New(lab.Work{N: f.jobs + i}, pacht.TTL(ttl), pacht.MaxAttempts(pacht.MaxMaxAttempts), pacht.MaxCrashes(pacht.MaxMaxCrashes),
-			pacht.IdempotencyKey(fmt.Sprint("job ", f.jobs+i))) // an unanswered enqueue is repeated, and stores nothing twice (R11)
+		jobs[i] = pacht.New(lab.Work{N: first + i}, pacht.TTL(ttl), pacht.MaxAttempts(pacht.MaxMaxAttempts), pacht.MaxCrashes(pacht.MaxMaxCrashes),
+			pacht.IdempotencyKey(fmt.Sprint("job ", first+i))) // an unanswered enqueue is repeated, and stores nothing twice (R11)
 	}
 	return jobs
 }

@@ -21,7 +21,7 @@ func TestProcessKilledInsideAWriteTransactionLeavesTheFileWhole(t *testing.T) {
 		Database: url, Recorder: rec, Processes: 3, Slots: 8,
 		Handler: lab.Handler{Seed: seed, Duration: 60 * time.Millisecond, Tx: 0.4, Fail: 0.05, RepeatTx: true},
 	})
-	fed := feed(t, fleet.Store(), 60, 1<<30)
+	fed := feed(t, fleet.Store(), 60)
 	points := []string{"sqlite.begun", "sqlite.written", "sqlite.committed", "sqlite.tx.closed"}
 	chance := clock.Seeded(seed, "points")
 	kills := len(points) * lab.Scale(1, 20)

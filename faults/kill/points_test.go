@@ -86,7 +86,7 @@ func inPoints(t *testing.T, url, action string, short int) {
 		}
 	}()
 	var all sync.WaitGroup
-	fed := feed(t, p.fleet.Store(), 40, 1<<30)
+	fed := feed(t, p.fleet.Store(), 40)
 	for v := 1; v <= victims; v++ {
 		all.Go(func() {
 			chance := clock.Seeded(seed, "victim", fmt.Sprint(v))

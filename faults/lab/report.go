@@ -21,6 +21,13 @@ func F(name string, value any) Fact { return Fact{name, value} }
 // a fault that did not happen proves nothing.
 func Least(t testing.TB, facts []Fact, least ...Fact) {
 	t.Helper()
+	for _, what := range Missing(facts, least...) {
+		t.Errorf("%s: too little happened", what)
+	}
+}
+
+// Missing is what these figures fall short of.
+func Missing(facts []Fact, least ...Fact) (missing []string) {
 	for _, want := range least {
 		got := 0
 		for _, f := range facts {
@@ -29,9 +36,10 @@ func Least(t testing.TB, facts []Fact, least ...Fact) {
 			}
 		}
 		if got < want.Value.(int) {
-			t.Errorf("%s=%d, want %d at least: too little happened", want.Name, got, want.Value)
+			missing = append(missing, fmt.Sprintf("%s=%d, want %d at least", want.Name, got, want.Value))
 		}
 	}
+	return missing
 }
 
 // Report logs one line with what a run found, and appends it as JSON to the file that
