@@ -134,8 +134,9 @@ type Expirer interface {
 	// Expire makes one pass, if one is due. Turn and pass are one transaction that also
 	// stamps the time of the pass, so that any number of watchers make one pass at a time
 	// and a pass that dies leaves no trace. A pass is due at the earliest lease_until that
-	// the last one found, but not before 20 times what that took, at least every Period, and
-	// once at the last lease_until of a worker that missed its beat.
+	// the last one found, but not before 20 times what that took; every Period, or 50 times what
+	// the last one took if that is longer; and once at the last lease_until of a worker that
+	// missed its beat.
 	Expire(ctx context.Context, req ExpireRequest) (Pass, error)
 }
 
@@ -143,7 +144,7 @@ type Expirer interface {
 type ExpireRequest struct {
 	By     string        // who looks; shown by doctor
 	Limit  int           // most leases to close in one pass, 1 to MaxBatch
-	Period time.Duration // the next pass is due after this time at the latest; 10ms to 1h
+	Period time.Duration // the next pass is due after this time, unless passes take long; 10ms to 1h
 	Force  bool          // look whether a pass is due or not; also the following pages
 	After  ID            // look only at jobs after this one: the next page, see Pass.More
 }

@@ -77,7 +77,7 @@ func (s *Store) passAround(ctx context.Context, req pacht.ExpireRequest, start c
 		_, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: s.sql.WatchStamp, args: []any{req.By, took.Milliseconds(), req.Period.Milliseconds()}, each: func(scan scanner) error {
 			var next int64
 			err := scan(&next)
-			all.NextIn = min(time.Duration(next)*time.Microsecond, req.Period)
+			all.NextIn = time.Duration(next) * time.Microsecond
 			return err
 		}})
 		return err

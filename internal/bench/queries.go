@@ -33,6 +33,7 @@ type queries struct {
 // serverQueries are asked of PostgreSQL alone.
 type serverQueries struct {
 	Analyze      string `sql:"analyze"`
+	Checkpoint   string `sql:"checkpoint"`
 	Stale        string `sql:"stale"`
 	Transactions string `sql:"transactions"`
 	Updates      string `sql:"updates"`

@@ -88,6 +88,9 @@ func (s State) write(ctx context.Context, p *Place) error {
 	if _, err := p.conn.Exec(ctx, p.serve.Vacuum); err != nil {
 		return fmt.Errorf("vacuum the tables: %w", err)
 	}
+	if _, err := p.conn.Exec(ctx, p.serve.Checkpoint); err != nil {
+		return fmt.Errorf("write out what was filled in: %w", err)
+	}
 	return nil
 }
 

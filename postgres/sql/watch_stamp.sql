@@ -9,6 +9,6 @@ SET passed_at = statement_timestamp(),
         statement_timestamp() + 20 * $2::integer * interval '1 millisecond',
         least(
             (SELECT min(l.lease_until) FROM pacht.leases AS l WHERE l.status = 'Processing' AND l.lease_until > statement_timestamp()),
-            statement_timestamp() + $3::bigint * interval '1 millisecond'))
+            statement_timestamp() + greatest($3::bigint, 50 * $2::integer) * interval '1 millisecond'))
 WHERE w.watch_id = 1
 RETURNING ceil(extract(epoch FROM w.next_at - statement_timestamp()) * 1000000)::bigint;
