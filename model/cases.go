@@ -58,6 +58,7 @@ var checks = []check{
 	mutant("NO_SELF_STOP", "one_owner"),
 	mutant("CLOCK_TOO_SLOW", "one_owner"),
 	mutant("RETRY_ANY", "finished_stays", rough...),
+	mutant("LATE_CLAIM", "lease_is_known"),
 	mutant("OVERLAP", "never_two_at_once"),
 
 	{name: "lease, more faults", set: []string{"FAULTS=2", "KILLS=1", "MAX_ATTEMPTS=3"}, large: true},

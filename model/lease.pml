@@ -47,7 +47,8 @@
 #define NO_SELF_STOP       13  /* the handler works on, whatever its clocks say */
 #define CLOCK_TOO_SLOW     14  /* a worker's clocks lose more than the margin */
 #define RETRY_ANY          15  /* a completed job is retried by hand */
-#define OVERLAP            16  /* takes nothing away: shows what is not promised */
+#define LATE_CLAIM         16  /* a claim is carried out after its owner has asked what it holds */
+#define OVERLAP            17  /* takes nothing away: shows what is not promised */
 
 #define TTL          2     /* in ticks, as all durations */
 #define MARGIN       1     /* the holder stops itself so long before the end (worker/hold.go margin) */
@@ -87,7 +88,7 @@ bit got;                   /* what the statement of this step has answered */
 
 /* A broken invariant ends the search with its name. */
 bit one_owner = 1, token_grows = 1, closed_once = 1, fenced = 1, attempts_counted = 1, expired_is_expired = 1;
-bit finished_stays = 1, success_is_true = 1, never_two_at_once = 1;
+bit finished_stays = 1, success_is_true = 1, lease_is_known = 1, never_two_at_once = 1;
 inline must(name, what) { name = (what); assert(name) }
 
 /* R8: a worker that believes in its lease has it. Not so if ROUGH, when a lease is taken from its
@@ -95,6 +96,7 @@ inline must(name, what) { name = (what); assert(name) }
 #define may(w)      (own[w] > 0 || is(NO_SELF_STOP))
 #define believes(w) ((phase[w] == RUN || phase[w] == CALL) && may(w))
 #define right(w)    (!believes(w) || ROUGH || (status == PROCESSING && owner == w && token == tok[w]))
+#define known(w)    !(phase[w] == IDLE && status == PROCESSING && owner == w)
 #define caps        (attempt >= MAX_ATTEMPTS || crashes + 1 >= MAX_CRASHES)
 #define overdue     (status == PROCESSING && left == 0 && !holds && !caps && !cancel)
 #define less(x)     (x > 0 -> x - 1 : 0)
@@ -178,7 +180,9 @@ end:	do
 		if
 		:: status == PROCESSING && owner == w -> pend[w] = (left + pend[w] > TTL -> left + pend[w] - TTL : 0); begin(w)
 		:: else -> forget(w); phase[w] = IDLE
-		fi }
+		fi;
+		/* void.sql: what is still on its way takes nothing */
+		if :: late[w] == CLAIM && late_tok[w] == w && !is(LATE_CLAIM) -> arrived(w) :: else fi }
 	/* The handler looks whether it may (Remaining, Ensure, its context), and then it acts. */
 	:: d_step { phase[w] == RUN && may(w) && !acted[w] -> phase[w] = CALL }
 	:: d_step { phase[w] == CALL ->
@@ -251,6 +255,7 @@ end:	do
 proctype Invariants() {    /* stands still as long as these hold, in every state */
 end:	do
 	:: d_step { !(right(0) && right(1) && right(2)) -> must(one_owner, false) }
+	:: d_step { !(known(0) && known(1) && known(2)) -> must(lease_is_known, false) }
 	:: d_step { attempt + given != claims -> must(attempts_counted, false) }
 	:: d_step { is(OVERLAP) && phase[0] == CALL && phase[1] == CALL -> must(never_two_at_once, false) }
 	od }

@@ -43,7 +43,7 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floorKey, from [pacht.MaxPriority]pair, full, inTurn bool) (pacht.Claims, error) {
 	number := s.doubts.next()
 	args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(from)...)
-	claim := stmt{sql: s.sql.Claim, args: append(args, number)}
+	claim := stmt{sql: s.sql.Claim, args: append(args, s.doubts.store, number)}
 	var claims pacht.Claims
 	var began clock.Instant
 	err := s.again(ctx, false, "claim from queue "+req.Queue, func() error {
@@ -112,7 +112,7 @@ func (s *Store) ClaimID(ctx context.Context, owner string, id pacht.ID) (pacht.J
 		return pacht.JobInfo{}, false, err
 	}
 	number := s.doubts.next()
-	claim := stmt{sql: s.sql.ClaimID, args: []any{owner, int64(id), number}}
+	claim := stmt{sql: s.sql.ClaimID, args: []any{owner, int64(id), s.doubts.store, number}}
 	var claims pacht.Claims
 	err := s.again(ctx, false, "claim job "+id.String(), func() error {
 		var err error
@@ -158,7 +158,7 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 		// In a transaction of its own, because new claims of the owner wait for it.
 		_, err = s.transact(ctx, s.own, claimsOverTimeout,
 			stmt{sql: s.sql.ClaimsOver, args: []any{s.schema + " " + owner}},
-			stmt{sql: s.sql.Void, args: []any{owner, last}})
+			stmt{sql: s.sql.Void, args: []any{owner, s.doubts.store, last}})
 		if err != nil {
 			return err
 		}

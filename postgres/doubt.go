@@ -1,29 +1,37 @@
 package postgres
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"sync"
-
-	"github.com/pacht-queue/pacht/internal/clock"
 )
 
-// doubts are the claims whose answer was lost. Each claim has a number that is larger than those of
-// the claims before it. Such a claim may be on its way for as long as a network or a pooler keeps
+// doubts are the claims whose answer was lost. A store has a number of chance, and counts its claims.
+// One without an answer may be on its way for as long as a network or a pooler keeps
 // it: HeldBy makes it void in the database, so that what HeldBy tells is all that there will be
 // (R4). A lease that came after the question would run out under nobody, and count as a crash. A
 // claim of the same owner from another queue that was sent before and still comes in is void as
 // well: it is answered, with no jobs, and the next one brings them.
 type doubts struct {
+	store int64 // never changes: another store for the same owner counts for itself
+
 	mu   sync.Mutex
 	last int64
 	open map[string]int64 // by owner: the largest number
 }
 
-// next numbers a claim. By the clock, so that a store which is opened later for the same owner does
-// not begin below what is void; if that goes back, one by one.
+// numbered draws the store's number.
+func (d *doubts) numbered() {
+	var chance [8]byte
+	_, _ = rand.Read(chance[:]) // never fails, by its documentation
+	d.store = int64(binary.BigEndian.Uint64(chance[:]))
+}
+
+// next numbers a claim.
 func (d *doubts) next() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.last = max(d.last+1, clock.Now().Time().UnixMicro())
+	d.last++
 	return d.last
 }
 

@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -60,6 +62,15 @@ func TestClaimThatArrivesAfterItsOwnerHasAskedTakesNothing(t *testing.T) {
 	if err != nil || len(other.Jobs) != 1 {
 		t.Errorf("another owner's claim: %d, %v", len(other.Jobs), err)
 	}
+	// A store that is opened later, by a process whose owner has a fixed name, counts from one again.
+	again, err := New(pool, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { again.Close() })
+	if mine, err := again.Claim(t.Context(), request("owner", 1)); err != nil || len(mine.Jobs) != 1 {
+		t.Errorf("a claim of another store: %d, %v", len(mine.Jobs), err)
+	}
 }
 
 // R4, S025: a claim whose commit waits, for its log or for a standby, is seen by nobody yet. Whoever
@@ -115,5 +126,44 @@ func TestHeldByWaitsForAClaimThatWaitsForItsCommit(t *testing.T) {
 	}
 	if a := <-told; a.err != nil || len(a.jobs) != 1 || a.jobs[0].ID != id {
 		t.Errorf("held %+v", a)
+	}
+}
+
+// R4: what HeldBy looks for may take its time; that a claim waits for it must not, or a worker with many
+// leases takes nothing meanwhile.
+func TestClaimsGoOnWhileHeldByLooks(t *testing.T) {
+	s, pool := openAt(t, pgtest.Database(t), Config{})
+	enqueue(t, s, 2)
+	if mine, err := s.Claim(t.Context(), request("owner", 1)); err != nil || len(mine.Jobs) != 1 {
+		t.Fatalf("claim: %d, %v", len(mine.Jobs), err)
+	}
+	s.sql.HeldBy = strings.Replace(s.sql.HeldBy, "ORDER BY", "AND pg_advisory_xact_lock(42) IS NOT NULL\nORDER BY", 1)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(42)"); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan error, 1)
+	go func() {
+		_, err := s.HeldBy(t.Context(), "owner")
+		told <- err
+	}()
+	until(t, "HeldBy is in its look", func() bool {
+		return value(t, pool, `SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == "1"
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if mine, err := s.Claim(ctx, request("owner", 1)); err != nil || len(mine.Jobs) != 1 {
+		t.Errorf("the claim meanwhile: %d, %v", len(mine.Jobs), err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; err != nil {
+		t.Error(err)
 	}
 }

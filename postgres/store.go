@@ -80,6 +80,7 @@ func makeStore(pool *pgxpool.Pool, cfg Config, p *prober, l *lineage) (*Store, e
 	if err := s.configure(); err != nil {
 		return nil, err
 	}
+	s.doubts.numbered()
 	var err error
 	if s.own, err = s.privatePool(ownConns); err != nil {
 		return nil, err

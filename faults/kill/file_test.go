@@ -24,7 +24,7 @@ func TestProcessKilledInsideAWriteTransactionLeavesTheFileWhole(t *testing.T) {
 	fed := feed(t, fleet.Store(), 60)
 	points := []string{"sqlite.begun", "sqlite.written", "sqlite.committed", "sqlite.tx.closed"}
 	chance := clock.Seeded(seed, "points")
-	kills := len(points) * lab.Scale(1, 20)
+	kills := len(points) * lab.Scale(1, 5)
 	for n := range kills {
 		i, point := chance.IntN(fleet.Size()), points[n%len(points)]
 		fleet.Restart(i, fmt.Sprintf("PACHT_FAILPOINT=%s=kill@%d", point, 2+chance.IntN(10)))

@@ -61,7 +61,7 @@ func TestAllFaultsAtOnceLoseNothingOnAFile(t *testing.T) {
 	seed := lab.Seed(t)
 	url := lab.Fresh(t, lab.FreshFile(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(300, 20_000)
+	jobs := lab.Scale(300, 6000)
 	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: 8, Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
 	fed := feed(t, fleet.Store(), 50)
 	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, 60)

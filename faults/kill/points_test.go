@@ -79,7 +79,7 @@ func inPoints(t *testing.T, url, action string, short int) {
 	work := make(chan string)
 	go func() {
 		defer close(work)
-		for range lab.Scale(1, 5) {
+		for range lab.Scale(1, 3) {
 			for _, name := range points {
 				work <- name
 			}

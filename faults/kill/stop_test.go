@@ -17,7 +17,7 @@ func TestStopsThatAreCutShortLoseNothing(t *testing.T) {
 		t.Parallel()
 		seed := lab.Seed(t)
 		rec := lab.StartRecorder(t)
-		jobs := lab.Scale(70, 6000)
+		jobs := lab.Scale(70, 2000)
 		fleet := lab.StartFleet(t, lab.FleetConfig{
 			Database: url, Recorder: rec, Processes: 3, Slots: 8, Grace: 150 * time.Millisecond, Unwind: 250 * time.Millisecond,
 			Handler: lab.Handler{Seed: seed, Duration: 250 * time.Millisecond, Long: 0.05, LongFor: 800 * time.Millisecond, Tx: 0.3, RepeatTx: true},

@@ -15,8 +15,8 @@ import (
 	"github.com/pacht-queue/pacht/worker"
 )
 
-// workerTask is what a worker process is told.
-type workerTask struct {
+// WorkerTask is what a worker process is told.
+type WorkerTask struct {
 	Database string        `json:"database"`
 	Business string        `json:"business"`
 	Recorder string        `json:"recorder,omitempty"` // its address; "" = nobody is told
@@ -26,9 +26,11 @@ type workerTask struct {
 	Grace    time.Duration `json:"grace,omitempty"`
 	Unwind   time.Duration `json:"unwind,omitempty"`
 	Handler  Handler       `json:"handler"`
+	Extra    string        `json:"extra,omitempty"` // FleetConfig.Extra
 }
 
-type workerSaid struct {
+// WorkerSaid is what it says when it is ready.
+type WorkerSaid struct {
 	Owner string `json:"owner"`
 }
 
@@ -50,7 +52,7 @@ const exitUnfinished = 3
 
 // runWorker is the role "worker": a service that runs jobs, and nothing of a test in it.
 func runWorker(ctx context.Context, task []byte, ready func(any) error) (err error) {
-	var order workerTask
+	var order WorkerTask
 	if err := json.Unmarshal(task, &order); err != nil {
 		return err
 	}
@@ -84,14 +86,20 @@ func runWorker(ctx context.Context, task []byte, ready func(any) error) (err err
 		return err
 	}
 	c.owner = w.Owner()
-	if err := ready(workerSaid{Owner: c.owner}); err != nil {
+	if err := ready(WorkerSaid{Owner: c.owner}); err != nil {
 		return err
 	}
 	err = w.Run(ctx)
+	ExitUnfinished(err)
+	return err
+}
+
+// ExitUnfinished ends the process if that is the error of a worker some of whose handlers have not
+// returned: they use the store, which is not closed under them.
+func ExitUnfinished(err error) {
 	var left *worker.UnfinishedError
 	if errors.As(err, &left) {
 		_, _ = os.Stderr.WriteString(err.Error() + "\n")
-		os.Exit(exitUnfinished) // handlers that have not returned use the store: it is not closed under them
+		os.Exit(exitUnfinished)
 	}
-	return err
 }

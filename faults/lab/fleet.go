@@ -20,6 +20,9 @@ type FleetConfig struct {
 	Processes int       // 0 = 3
 	Slots     int       // of each; 0 = 8
 	Handler   Handler
+	// Role is one of the package's own, which is told a WorkerTask and says a WorkerSaid; "" = the lab's
+	// worker, whose handlers do as Handler says. Extra is for that role.
+	Role, Extra string
 	// Business is another URL for the handlers' own transactions, through a proxy perhaps; "" =
 	// Database.
 	Business string
@@ -116,9 +119,9 @@ func (f *Fleet) Restart(i int, env ...string) {
 		all = append(all, "PACHT_CLOCK="+f.cfg.Clock)
 	}
 	all = append(append(all, f.cfg.Env...), env...) // the last one counts
-	task := workerTask{
+	task := WorkerTask{
 		Database: f.cfg.Database, Business: cmp.Or(f.cfg.Business, f.cfg.Database), Slots: f.cfg.Slots, Poll: f.cfg.Poll, Watch: f.cfg.Watch,
-		Grace: f.cfg.Grace, Unwind: f.cfg.Unwind, Handler: f.cfg.Handler,
+		Grace: f.cfg.Grace, Unwind: f.cfg.Unwind, Handler: f.cfg.Handler, Extra: f.cfg.Extra,
 	}
 	if f.cfg.Recorder != nil {
 		task.Recorder = f.cfg.Recorder.Addr()
@@ -126,12 +129,12 @@ func (f *Fleet) Restart(i int, env ...string) {
 	if w := f.cfg.Watchers; w < 0 || w > 0 && i >= w {
 		task.Watch = 0
 	}
-	p, err := spawn(f.t, "worker", task, all)
+	p, err := spawn(f.t, cmp.Or(f.cfg.Role, "worker"), task, all)
 	if err != nil {
 		f.t.Errorf("process %d: %v", i, err)
 		return
 	}
-	var said workerSaid
+	var said WorkerSaid
 	p.Said(&said)
 	l := &Life{
 		Process: p, Number: i, Owner: said.Owner, hits: hits,

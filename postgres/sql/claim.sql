@@ -4,8 +4,8 @@
 -- than the limit; each priority is probed by itself, so that future jobs of a better one
 -- cost nothing. Touches no indexed column, so the update is HOT.
 -- $1 owner, $2 queue, $3 kinds, $4 limit; $5 to $12 the floor of each priority as a pair of
--- run_at (microseconds since 1970, 0 = before all) and job_id, from where to look; $13 the claim's
--- number: one that its owner has made void takes nothing (R4)
+-- run_at (microseconds since 1970, 0 = before all) and job_id, from where to look; $13 the
+-- store's number and $14 the claim's: one that its owner has made void takes nothing (R4)
 WITH claimed AS (
     UPDATE pacht.leases AS l
     SET status = 'Processing',
@@ -40,7 +40,7 @@ WITH claimed AS (
         ) AS due
         LIMIT $4::bigint))
         AND l.status = 'Pending'
-        AND NOT EXISTS (SELECT 1 FROM pacht.voided AS v WHERE v.owner = $1::text AND v.claim >= $13::bigint)
+        AND NOT EXISTS (SELECT 1 FROM pacht.voided AS v WHERE v.owner = $1::text AND v.store = $13::bigint AND v.claim >= $14::bigint)
     RETURNING
         l.job_id,
         l.kind,

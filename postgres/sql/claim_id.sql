@@ -1,7 +1,8 @@
 -- Takes one job by its id: a due Pending one, or an expired lease, which is closed and taken
 -- in this statement if its policy is retry, both caps have room and no cancel is requested
 -- (R1). No row is no error.
--- $1 owner, $2 job, $3 the claim's number: one that its owner has made void takes nothing (R4)
+-- $1 owner, $2 job, $3 the store's number and $4 the claim's: one that its owner has made void
+-- takes nothing (R4)
 WITH was AS MATERIALIZED (
     SELECT
         l.job_id,
@@ -23,7 +24,7 @@ WITH was AS MATERIALIZED (
                 AND NOT l.cancel_requested
             )
         )
-        AND NOT EXISTS (SELECT 1 FROM pacht.voided AS v WHERE v.owner = $1::text AND v.claim >= $3::bigint)
+        AND NOT EXISTS (SELECT 1 FROM pacht.voided AS v WHERE v.owner = $1::text AND v.store = $3::bigint AND v.claim >= $4::bigint)
     FOR UPDATE SKIP LOCKED
 ),
 claimed AS (

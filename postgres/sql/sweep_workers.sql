@@ -20,6 +20,7 @@ arrived AS (
         WHERE k.at <= statement_timestamp() - greatest($1::bigint * interval '1 microsecond', interval '1 day')
         LIMIT $2::bigint
         FOR UPDATE SKIP LOCKED))
+        AND v.at <= statement_timestamp() - greatest($1::bigint * interval '1 microsecond', interval '1 day')
 )
 SELECT count(*)
 FROM gone;
