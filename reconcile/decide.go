@@ -152,10 +152,11 @@ func (p *pass) tryHeal(ctx context.Context, c *matter) (bool, error) {
 	return true, nil
 }
 
-// hold gives it to a person, once for the same evidence.
+// hold gives it to a person, once for the same evidence, and once more if the job is known only now.
 func (p *pass) hold(ctx context.Context, c *matter, this pacht.Break) error {
-	if this.Status != pacht.BreakPerson || !c.seenBefore(this) {
-		if done, err := p.write(ctx, c, p.decision(c, pacht.BreakPerson)); !done || err != nil {
+	d := p.decision(c, pacht.BreakPerson)
+	if this.Status != pacht.BreakPerson || !c.seenBefore(this) || this.Job == 0 && d.Job != 0 {
+		if done, err := p.write(ctx, c, d); !done || err != nil {
 			return err
 		}
 	}
@@ -267,6 +268,8 @@ func (p *pass) decision(c *matter, status pacht.BreakStatus) pacht.Decision {
 		d.Job = c.job.ID
 	case len(c.effects) > 0:
 		d.Job = c.effects[0].Job
+	default: // a look at a list, or a webhook, knows of none: what was known stays
+		d.Job = of(c.known, c.class).Job
 	}
 	return d
 }

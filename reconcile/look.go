@@ -19,7 +19,7 @@ func (p *pass) look(ctx context.Context, s subject) error {
 	if err != nil {
 		return err
 	}
-	if !p.isDue(known) {
+	if !p.isDue(s, known) {
 		p.count(func(r *Report) { r.Skipped++ })
 		return nil
 	}
@@ -67,11 +67,12 @@ func (p *pass) foreignClass(b pacht.Break) bool {
 }
 
 // isDue says whether a reference is to be looked at: not while it waits, and what is with a person
-// only by the slow lane.
-func (p *pass) isDue(known []pacht.Break) bool {
+// only by the slow lane, or if the break does not name its job yet.
+func (p *pass) isDue(s subject, known []pacht.Break) bool {
 	now := p.now()
 	for _, b := range known {
-		if b.Status == pacht.BreakWaiting && b.NextAt.After(now) || b.Status == pacht.BreakPerson && p.lane != LaneSettled {
+		unnamed := s.job != nil && b.Job == 0
+		if b.Status == pacht.BreakWaiting && b.NextAt.After(now) || b.Status == pacht.BreakPerson && p.lane != LaneSettled && !unnamed {
 			return false
 		}
 	}

@@ -141,6 +141,32 @@ func TestAmountOrCurrencyThatDiffersGoesToAPerson(t *testing.T) {
 	})
 }
 
+// Whoever has a break before them needs its job: it is written down when it is known, and a look that
+// knows of none does not take it away.
+func TestABreakNamesItsJobAsSoonAsItIsKnown(t *testing.T) {
+	onBoth(t, func(b *bank) {
+		b.add("p1", reconcile.Pending, time.Hour)
+		b.psp.has("p1", reconcile.Succeeded, func(r *reconcile.Record) { r.Amount = euro(1900) })
+		r := b.reconciler()
+		named := func() pacht.ID {
+			found, err := b.store.Breaks(b.Context(), pacht.BreakFilter{Reference: "p1"})
+			must(b, err)
+			b.same("breaks", b.breaks("p1"), "amount_differs person")
+			return found[0].Job
+		}
+		b.pass(r, reconcile.LanePending)
+		b.same("no job is known", named(), pacht.ID(0))
+		job := b.park(charge{"p1"})
+		b.pass(r, reconcile.LanePending)
+		b.same("its job", named(), job.ID)
+		must(b, b.store.Resolve(b.Context(), job.Ref(), pacht.Resolution{Status: pacht.Dead}, pacht.Act{By: "ann", Reason: "test"}))
+		b.psp.has("p1", reconcile.Succeeded, func(r *reconcile.Record) { r.Amount = euro(1800) })
+		b.pass(r, reconcile.LaneSettled)
+		b.same("its job, when that is over and the amount another one", named(), job.ID)
+		b.same("decisions", b.rows("SELECT count(*) FROM "+b.table("decisions")), "3")
+	})
+}
+
 // S102: "not found" right after a success is no answer; for ever, it is a person's matter; it is never
 // turned into a failure or another charge.
 func TestNotFoundIsAskedAgainAndThenAPersons(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/pacht-queue/pacht"
@@ -106,9 +107,12 @@ func (s *Store) Migrations(ctx context.Context) ([]pacht.Migration, error) {
 // MigrationSQL implements pacht.Migrator.
 func (s *Store) MigrationSQL() string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "BEGIN IMMEDIATE;\n\n%s;\n\n", s.sql.SchemaCreate)
 	for _, step := range s.steps {
-		fmt.Fprintf(&b, "-- Migration %d: %s\n%s\n", step.Version, step.Name, sqltext.Rename(step.SQL, DefaultPrefix, s.prefix))
+		record := strings.NewReplacer("?1", strconv.Itoa(step.Version), "?2", "'"+step.Name+"'", "?3", "'"+step.Checksum+"'")
+		fmt.Fprintf(&b, "%s\n%s;\n\n", sqltext.Rename(step.SQL, DefaultPrefix, s.prefix), record.Replace(s.sql.SchemaRecord))
 	}
+	b.WriteString("COMMIT;\n")
 	return b.String()
 }
 

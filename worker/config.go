@@ -142,7 +142,7 @@ func (c *Config) kinds() []string {
 }
 
 // UnfinishedError is what Run returns when handlers had not returned by the end, or their
-// outcome could not be stored: these jobs are left to expire.
+// outcome could not be stored: these leases are left to expire.
 type UnfinishedError struct {
 	Jobs []Unfinished
 }

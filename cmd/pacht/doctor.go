@@ -60,10 +60,11 @@ func doctorCommand(g *globals) *cobra.Command {
 each: is claiming one atomic statement; is the TTL longer than the longest operation; do long
 attempts renew; does a watcher run; is the owner recorded on every held lease; is the attempt
 counted and kept. Then: the schema's version, the rules checked on all stored data, the clocks of
-this machine and the database, jobs that no running worker takes, parked jobs, silent workers.
+this machine and the database, jobs that no running worker takes, parked jobs and breaks that
+wait for a person, silent workers.
 
 Verdicts: good, bad, look (nothing is broken, and a person should see it), not enough data.
-Exits with 1 if any verdict is bad.
+Exits with 1 if any verdict is bad. What waits for a person is "look": alert on its figures.
 
 It only reads. The check of all stored data reads the tables from end to end: --skip-check.
 

@@ -73,11 +73,18 @@ func (v *vitals) parked() finding {
 	parked, _, _ := v.count(pacht.Stuck)
 	dead, _, _ := v.count(pacht.Dead)
 	_, _, expired := v.count(pacht.Processing)
+	breaks := int64(0)
+	for _, b := range v.breaks {
+		if b.Status == pacht.BreakPerson {
+			breaks += b.Breaks
+		}
+	}
 	f := finding{Key: "parked", Question: "Does anything wait for a person?", Verdict: good,
-		Answer:  fmt.Sprintf("no: nothing is parked; %d Dead", dead),
-		Figures: map[string]any{"parked": parked, "dead": dead, "expired_now": expired}}
-	if parked > 0 {
-		f.Verdict, f.Answer = look, fmt.Sprintf(`yes: %d parked (see "pacht stuck"); %d Dead`, parked, dead)
+		Answer:  fmt.Sprintf("no: no job is parked, no break is with a person; %d Dead", dead),
+		Figures: map[string]any{"parked": parked, "breaks": breaks, "dead": dead, "expired_now": expired}}
+	if parked+breaks > 0 {
+		f.Verdict, f.Answer = look, fmt.Sprintf(`yes: %d parked (see "pacht stuck"), %s with a person (see "pacht breaks list --status person"); %d Dead`,
+			parked, plural(breaks, "break", "breaks"), dead)
 	}
 	return f
 }

@@ -168,6 +168,21 @@ func TestDoctorFindsDueJobsThatNoWorkerTakesAndParkedOnes(t *testing.T) { // S08
 	s.verdicts(s.visit(exitOK), map[string]verdict{"unserved": good, "parked": look})
 }
 
+// A difference between the books that nobody can mend but a person has no job, as often as not.
+func TestDoctorCountsBreaksThatAreWithAPerson(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	for _, d := range []pacht.Decision{aBreak("p1", 0, pacht.BreakWaiting), aBreak("p2", 0, pacht.BreakPerson), aBreak("p3", 0, pacht.BreakHealed)} {
+		if _, err := s.store().Decide(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.verdicts(s.visit(exitOK), map[string]verdict{"parked": look})
+	if out := s.ok("doctor"); !strings.Contains(out, "1 break with a person") {
+		t.Errorf("%s", out)
+	}
+}
+
 // The forgotten one is older than more jobs than any list shows.
 func TestDoctorFindsAKindWithoutAWorkerBehindManyNewerJobs(t *testing.T) { // S083
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 func jobsCommand(g *globals) *cobra.Command {
 	return group("jobs", "List and show jobs; retry, cancel, release, resolve or prune them",
 		`List and show jobs, and act on them by hand. Each act needs --by NAME and --reason TEXT; both
-are kept, and shown with the job.`,
+are kept, and shown with the job. Only prune needs neither: what it deletes takes its history along.`,
 		jobsListCommand(g),
 		jobsShowCommand(g),
 		jobsRetryCommand(g),

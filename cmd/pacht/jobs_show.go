@@ -168,7 +168,7 @@ func (d dossier) printEffects(cmd *cobra.Command) error {
 func (d dossier) printHistory(cmd *cobra.Command) error {
 	printf(cmd, "\nhistory\n")
 	if len(d.Attempts) == 0 {
-		printf(cmd, "  its lease was never taken and closed\n")
+		printf(cmd, "  no lease of it has been closed yet\n")
 		return nil
 	}
 	t := newTable(cmd, "  TOKEN", "ATTEMPT", "OUTCOME", "THEN", "ENDED", "HELD", "OWNER")

@@ -42,6 +42,7 @@ func TestBadInputIsRefusedNamingFieldValueAndBound(t *testing.T) {
 		{[]string{"ttl", "1ms", "100ms to 24h"}, []string{"enqueue", "k", "--ttl", "1ms"}},
 		{[]string{"ttl", "25h", "100ms to 24h"}, []string{"enqueue", "k", "--ttl", "25h"}},
 		{[]string{"ttl", `"soon"`, "100ms to 24h"}, []string{"enqueue", "k", "--ttl", "soon"}},
+		{[]string{"ttl", `"60"`, "a number with a unit"}, []string{"enqueue", "k", "--ttl", "60"}},
 		{[]string{"crash_policy", `"explode"`, "retry"}, []string{"enqueue", "k", "--on-crash", "explode"}},
 		{[]string{"key", `""`, "512"}, []string{"enqueue", "k", "--key", ""}},
 		{[]string{"key", "512"}, []string{"enqueue", "k", "--key", strings.Repeat("x", 513)}},
@@ -267,5 +268,27 @@ func TestProcessEndsWithTheCodeOfItsCommand(t *testing.T) {
 	check(exitFailed, "--db", "sqlite:"+s.dir, "migrate", "up")
 	if r := s.real(`{"n":1}`, "enqueue", "k", "-"); r.code != exitOK || r.out != "job 1\n" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A forgotten PACHT_DB, or a mistyped prefix, looks like a fresh database: the answer says which one
+// was looked at.
+func TestTablesThatAreNotThereAreNamed(t *testing.T) {
+	s := migrated(t)
+	s.refused(exitSchema, []string{"migrate up", s.url, "tables mine_"}, "stuck", "--db", s.url+"?prefix=mine_")
+	t.Setenv("PACHT_DB", "")
+	t.Chdir(t.TempDir())
+	_, err := (&globals{}).open(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "neither --db nor PACHT_DB") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The text of the migrations is for those who cannot reach the database.
+func TestMigrationsArePrintedWithoutAServer(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	if out := s.ok("migrate", "sql", "--db", "postgres://x@127.0.0.1:1/y?schema=mine"); !strings.Contains(out, `CREATE TABLE "mine".leases`) {
+		t.Errorf("%.300s", out)
 	}
 }

@@ -45,13 +45,28 @@ func (g *globals) url() string {
 func (g *globals) open(ctx context.Context) (database.Database, error) {
 	db, err := database.OpenExisting(ctx, g.url())
 	if err != nil {
-		return nil, err
+		return nil, g.located(err)
 	}
 	if err := checkSchema(ctx, db); err != nil {
 		_ = db.Close() // the first error is the one to tell
-		return nil, err
+		return nil, g.located(err)
 	}
 	return db, nil
+}
+
+// located says of tables that do not fit which they are: a forgotten PACHT_DB or a mistyped schema
+// looks like a fresh database.
+func (g *globals) located(err error) error {
+	at, unknown := database.Locate(g.url())
+	switch {
+	case !errors.Is(err, pacht.ErrSchema) || unknown != nil:
+		return err
+	case g.given() == "":
+		return fmt.Errorf("%w (the default database, %s: neither --db nor PACHT_DB names one)", err, defaultDB)
+	case at.File != "":
+		return fmt.Errorf("%w (%s, tables %s...)", err, database.Describe(g.url()), at.Prefix)
+	}
+	return fmt.Errorf("%w (%s, schema %s)", err, database.Describe(g.url()), at.Schema)
 }
 
 func checkSchema(ctx context.Context, db pacht.Checker) error {
@@ -101,7 +116,11 @@ func flagError(_ *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
 		f := invalid.GetFlag()
-		return &pacht.InvalidError{Field: "--" + f.Name, Value: strconv.Quote(cut(invalid.GetValue(), 40)), Bound: f.Value.Type() + ": " + f.Usage}
+		bound := f.Value.Type() + ": " + f.Usage
+		if own := new(pacht.InvalidError); errors.As(err, &own) { // the value's own words say more
+			bound = own.Bound + ": " + f.Usage
+		}
+		return &pacht.InvalidError{Field: "--" + f.Name, Value: strconv.Quote(cut(invalid.GetValue(), 40)), Bound: bound}
 	}
 	return err
 }

@@ -19,6 +19,7 @@ type vitals struct {
 	heldMore   bool            // there are more than were read
 	waiting    []pacht.Waiting // due, by queue and kind
 	counts     []pacht.Count
+	breaks     []pacht.BreakCount // open ones
 	workers    []pacht.WorkerInfo
 	watch      pacht.WatchInfo
 	violations []pacht.Violation
@@ -63,6 +64,9 @@ func (v *vitals) take(ctx context.Context, db database.Database, f doctorFlags) 
 		return err
 	}
 	if v.counts, err = db.Counts(ctx); err != nil {
+		return err
+	}
+	if v.breaks, err = db.BreakCounts(ctx, v.now); err != nil {
 		return err
 	}
 	if v.workers, err = db.Workers(ctx); err != nil {

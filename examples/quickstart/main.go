@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/sqlite"
@@ -47,11 +48,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.Run(ctx) // until Ctrl-C
+	return w.Run(ctx) // until Ctrl-C or SIGTERM
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx); err != nil {
 		log.Fatal(err)

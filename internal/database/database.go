@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/postgres"
@@ -177,9 +178,26 @@ func MigrationSQL(ctx context.Context, rawURL string) (sql string, err error) {
 			rawURL += "?prefix=" + url.QueryEscape(t.prefix)
 		}
 	}
+	if t.file == "" {
+		return t.migrationSQL(ctx)
+	}
 	db, err := Open(ctx, rawURL)
 	if err != nil {
 		return "", err
 	}
 	return db.MigrationSQL(), db.Close()
+}
+
+// migrationSQL makes a store on a pool that opens no connection.
+func (t target) migrationSQL(ctx context.Context) (sql string, err error) {
+	pool, err := pgxpool.New(ctx, t.url)
+	if err != nil {
+		return "", refuse(t.redact(err).Error())
+	}
+	defer pool.Close()
+	s, err := postgres.New(pool, postgres.Config{Schema: t.schema})
+	if err != nil {
+		return "", err
+	}
+	return s.MigrationSQL(), s.Close()
 }

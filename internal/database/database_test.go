@@ -1,6 +1,8 @@
 package database
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -171,6 +173,54 @@ func TestSchemaAndPrefixKeepTablesApart(t *testing.T) {
 			if err := db.Close(); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// Whoever applies the printed migrations by other means has the database that MigrateUp makes.
+func TestPrintedMigrationsMakeADatabaseThatFits(t *testing.T) {
+	apply := map[string]func(t *testing.T, url, text string) error{
+		pgtest.Database(t): func(t *testing.T, url, text string) error {
+			conn, err := pgconn.Connect(t.Context(), url)
+			if err != nil {
+				return err
+			}
+			defer conn.Close(context.Background())
+			return conn.Exec(t.Context(), text).Close()
+		},
+		"sqlite:" + filepath.Join(t.TempDir(), "p.db"): func(t *testing.T, url, text string) error {
+			db, err := sql.Open("sqlite", strings.TrimPrefix(url, "sqlite:"))
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			_, err = db.ExecContext(t.Context(), text)
+			return err
+		},
+	}
+	for url, run := range apply {
+		text, err := MigrationSQL(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := run(t, url, text); err != nil {
+			t.Fatalf("apply: %v", err)
+		}
+		db, err := OpenExisting(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, wanted, err := db.Schema(t.Context()); err != nil || found != wanted {
+			t.Errorf("version %d of %d, %v", found, wanted, err)
+		}
+		if done, err := db.MigrateUp(t.Context()); err != nil || len(done) > 0 {
+			t.Errorf("migrated %v more, %v", done, err)
+		}
+		if _, err := db.Enqueue(t.Context(), []pacht.NewJob{{Kind: "k", Args: []byte("{}")}}); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

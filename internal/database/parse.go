@@ -72,6 +72,9 @@ func parseServer(rawURL string) (target, error) {
 	if u.Opaque != "" {
 		return target{}, refuse("a postgres URL without // before its host")
 	}
+	if u.Scheme+"://" == strings.ToLower(rawURL) {
+		return target{}, refuse("a postgres URL that names neither a host nor a database")
+	}
 	// url.Query passes over what it cannot read: an option such as sslmode would be lost.
 	opts, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
