@@ -113,7 +113,7 @@ func TestHistoriesInAFixedOrderAreExplained(t *testing.T) { // R1 to R7, R9, R10
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := &alone{handle: freshPlace(t, name).open(t), seed: seed}
-			a.run(t, lab.Scale(8, 200))
+			a.run(t, lab.Scale(8, 100))
 			report(t, a.found)
 			lab.Report(t, "fixed order", lab.F("database", name), lab.F("seed", seed), lab.F("events", a.events))
 		})
