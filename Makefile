@@ -68,8 +68,8 @@ FAULTS = scripts/postgres && scripts/faketime && if [ -f .cache/env ]; then . ./
 # What the short form takes: of each fault the test that shows most, at a size that counts seconds.
 FAULTS_SHORT = ^Test(UndisturbedRun|WhatClientsSee|HistoriesInAFixedOrder|KillInEveryPoint|AllFaultsAtOnce|StopsThatAreCutShort|FrozenProcess|RepeatedTransaction|EveryVerbWhose|AFleetBehind|OutageOfOneRole|AFullDisk|LocksTaken|CodesOfAServer|SynchronousStandby|WorkersThatComeAndGo)
 
-faults: ## the fault lab at length, 20 minutes or more: kills, cut connections, full disks, fail-over
-	@export PACHT_FAULTS=long; $(FAULTS) -p 1 -timeout=40m $(or $(ARGS),./...)
+faults: ## the fault lab at length, a quarter of an hour: kills, cut connections, full disks, fail-over. JOBS=100000 for all faults at once
+	@export PACHT_FAULTS=long PACHT_JOBS=$(JOBS); $(FAULTS) -p 1 -timeout=40m $(or $(ARGS),./...)
 
 faults-short: ## of the fault lab what takes a minute and a half, IN=./kill there alone. ARGS=./... runs all of its tests in short
 	@$(FAULTS) $(if $(ARGS),-p 1,-p 2 -run '$(FAULTS_SHORT)') -timeout=5m $(or $(ARGS),$(IN),./...)

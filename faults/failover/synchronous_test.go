@@ -56,7 +56,7 @@ func takeOver(t *testing.T, how string, leave func(*pair) error) {
 	}
 	moment := time.Now()
 	address.Lead(p.standby.Addr())
-	recovering := time.Duration(lab.Scale(1, 15)) * time.Second
+	recovering := time.Duration(lab.Scale(1, 6)) * time.Second
 	// What people can still read is old, and nothing can be written.
 	reader := lab.Open(t, p.standby.URL(named))
 	lab.Await(t, recovering+time.Second, "the time in recovery is over", func() bool {

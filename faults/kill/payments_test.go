@@ -16,7 +16,7 @@ import (
 func TestPaymentsAgreeWithTheProviderAfterKills(t *testing.T) {
 	run := func(t *testing.T, url string) {
 		t.Parallel()
-		cfg := demo.Config{Payments: lab.Scale(15, 1000), Seed: lab.Seed(t), Executable: os.Args[0], NoTable: true}
+		cfg := demo.Config{Payments: lab.Scale(15, 300), Seed: lab.Seed(t), Executable: os.Args[0], NoTable: true}
 		if !database.IsSQLite(url) {
 			cfg.Postgres = url // the demo makes a schema of its own in it
 		}

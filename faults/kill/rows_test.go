@@ -83,10 +83,10 @@ func TestJobsDeletedWhileTheyRunLoseNothingElse(t *testing.T) {
 			Database: url, Recorder: rec, Processes: 2, Slots: 4,
 			Handler: lab.Handler{Least: 100 * time.Millisecond, Duration: 200 * time.Millisecond, Tx: 0.3, Fail: 0.2, Snooze: 0.1},
 		})
-		jobs := lab.Scale(60, 2000)
+		jobs := lab.Scale(60, 400)
 		lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(ttl))
 		leases, facts := lab.Table(t, url, "leases"), lab.Table(t, url, "jobs")
-		deleted, want := 0, lab.Scale(6, 200)
+		deleted, want := 0, lab.Scale(6, 60)
 		lab.Await(t, 2*time.Minute, "rows are deleted", func() bool {
 			id := lab.Value(t, url, fmt.Sprintf("SELECT coalesce(min(job_id), 0) FROM %s WHERE status = 'Processing'", leases))
 			if id == "0" {

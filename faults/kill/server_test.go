@@ -20,7 +20,7 @@ func TestWorkersOutliveTheirServer(t *testing.T) {
 	server := pgtest.NewServer(t)
 	url := lab.Fresh(t, server.Database(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Scale(120, 3000)
+	jobs := lab.Scale(120, 1500)
 	fleet := lab.StartFleet(t, lab.FleetConfig{
 		Database: url, Recorder: rec, Processes: 3, Slots: 8,
 		Handler: lab.Handler{Seed: seed, Duration: 150 * time.Millisecond, Long: 0.05, LongFor: 2 * time.Second, Tx: 0.5, RepeatTx: true},
@@ -29,7 +29,7 @@ func TestWorkersOutliveTheirServer(t *testing.T) {
 	lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(long))
 	c := newChaos(t, fleet, rec, seed, time.Second, 0)
 	cut := c.cut(url)
-	cuts := lab.Scale(2, 20)
+	cuts := lab.Scale(2, 10)
 	for range cuts {
 		c.rest(200 * time.Millisecond)
 		cut()

@@ -17,7 +17,7 @@ func TestStopsThatAreCutShortLoseNothing(t *testing.T) {
 		t.Parallel()
 		seed := lab.Seed(t)
 		rec := lab.StartRecorder(t)
-		jobs := lab.Scale(70, 2000)
+		jobs := lab.Scale(70, 700)
 		fleet := lab.StartFleet(t, lab.FleetConfig{
 			Database: url, Recorder: rec, Processes: 3, Slots: 8, Grace: 150 * time.Millisecond, Unwind: 250 * time.Millisecond,
 			Handler: lab.Handler{Seed: seed, Duration: 250 * time.Millisecond, Long: 0.05, LongFor: 800 * time.Millisecond, Tx: 0.3, RepeatTx: true},
@@ -34,7 +34,7 @@ func TestStopsThatAreCutShortLoseNothing(t *testing.T) {
 			}
 			fleet.Restart(i)
 		})
-		least := []lab.Fact{lab.F("stops", lab.Scale(3, 50)), lab.F("cut_short", lab.Scale(1, 20))}
+		least := []lab.Fact{lab.F("stops", lab.Scale(3, 20)), lab.F("cut_short", lab.Scale(1, 10))}
 		c.await(5*time.Minute, fed, jobs, least...)
 		c.stop()
 		jobs = fed.stop()
@@ -43,6 +43,6 @@ func TestStopsThatAreCutShortLoseNothing(t *testing.T) {
 		a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{fleet}})
 		facts := append(c.facts(), a.Facts()...)
 		lab.Report(t, "stops cut short", facts...)
-		lab.Least(t, facts, lab.F("given_back", lab.Scale(0, 20)))
+		lab.Least(t, facts, lab.F("given_back", lab.Scale(0, 5)))
 	})
 }

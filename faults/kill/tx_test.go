@@ -117,7 +117,7 @@ func TestRepeatedTransactionAfterAnUnansweredCommitBooksOnce(t *testing.T) {
 	fleet := lab.StartFleet(t, lab.FleetConfig{
 		Database: direct, Business: through.String(), Recorder: rec, Processes: 2, Slots: 4, Handler: lab.Handler{RepeatTx: true, Tx: 1},
 	})
-	cut := lab.Scale(10, 500)
+	cut := lab.Scale(10, 150)
 	jobs := 0
 	for range cut {
 		trap := proxy.CutAnswer([]byte("commit\x00"), netfault.Committed)
