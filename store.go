@@ -134,9 +134,9 @@ type Expirer interface {
 	// Expire makes one pass, if one is due. Turn and pass are one transaction that also
 	// stamps the time of the pass, so that any number of watchers make one pass at a time
 	// and a pass that dies leaves no trace. A pass is due at the earliest lease_until that
-	// the last one found, but not before 20 times what that took; every Period, or 50 times what
-	// the last one took if that is longer; and once at the last lease_until of a worker that
-	// missed its beat.
+	// the last one found, or a beat told of, but not before 20 times what that took, or Period if
+	// that is less; every Period, or 50 times what the last one took, up to five minutes, if that is
+	// longer; and once when a worker has missed its beats, and at the last lease_until it told of.
 	Expire(ctx context.Context, req ExpireRequest) (Pass, error)
 }
 

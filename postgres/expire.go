@@ -14,10 +14,9 @@ func (s *Store) Expire(ctx context.Context, req pacht.ExpireRequest) (pacht.Pass
 	if err := req.Validate(); err != nil {
 		return pacht.Pass{}, err
 	}
-	start := clock.Now()
 	pass, err := s.pass(ctx, req)
 	if badRow(err) {
-		return s.passAround(ctx, req, start)
+		return s.passAround(ctx, req)
 	}
 	return pass, err
 }
@@ -41,13 +40,16 @@ func (s *Store) pass(ctx context.Context, req pacht.ExpireRequest) (pacht.Pass, 
 // passAround makes a pass in pages that shrink until a lease which cannot be closed stands in
 // one alone: it is named with the locked ones, and stops no other (R12). Check says what is
 // wrong with it.
-func (s *Store) passAround(ctx context.Context, req pacht.ExpireRequest, start clock.Instant) (pacht.Pass, error) {
+func (s *Store) passAround(ctx context.Context, req pacht.ExpireRequest) (pacht.Pass, error) {
 	all := pacht.Pass{Turn: true}
 	page := req
 	page.Force = true // the turn was due
+	var took time.Duration
 	for left := req.Limit; left > 0; left = req.Limit - len(all.Expired) - len(all.Locked) {
 		page.Limit = min(page.Limit, left)
+		began := clock.Now()
 		pass, err := s.pass(ctx, page)
+		took = max(took, began.Elapsed()) // a look from end to end, as any pass is
 		if badRow(err) && page.Limit > 1 {
 			page.Limit /= 2
 			continue
@@ -71,7 +73,6 @@ func (s *Store) passAround(ctx context.Context, req pacht.ExpireRequest, start c
 		}
 	}
 	all.More = page.After
-	took := start.Elapsed()
 	all.NextIn = min(20*took, req.Period)
 	err := s.again(ctx, true, "stamp the pass", func() error {
 		_, err := s.transact(ctx, s.own, lockTimeout, stmt{sql: s.sql.WatchStamp, args: []any{req.By, took.Milliseconds(), req.Period.Milliseconds()}, each: func(scan scanner) error {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,7 +202,7 @@ func (p *pass) replace(ctx context.Context, c *matter) error {
 }
 
 // handOver closes what waits beside a break that is with a person: else it would be due for ever,
-// and nobody would decide it.
+// and nobody would decide it. If the person's does not name its job yet, it does now.
 func (p *pass) handOver(ctx context.Context, c *matter) error {
 	var waiting []pacht.Break
 	var with string
@@ -211,6 +212,16 @@ func (p *pass) handOver(ctx context.Context, c *matter) error {
 			waiting = append(waiting, b)
 		case pacht.BreakPerson:
 			with = b.Class
+			if b.Job != 0 || c.job == nil {
+				continue
+			}
+			d := pacht.Decision{
+				Reference: b.Reference, Class: b.Class, Rev: b.Rev, Status: b.Status, Job: c.job.ID, AmountMinor: b.AmountMinor,
+				Currency: b.Currency, Ours: b.Ours, Theirs: b.Theirs, By: p.cfg.By, Reason: "its job is known now",
+			}
+			if _, err := p.write(ctx, c, d); err != nil {
+				return err
+			}
 		}
 	}
 	return p.endAll(ctx, c, waiting, "the reference is with a person, as "+with)
@@ -270,6 +281,9 @@ func (p *pass) decision(c *matter, status pacht.BreakStatus) pacht.Decision {
 		d.Job = c.effects[0].Job
 	default: // a look at a list, or a webhook, knows of none: what was known stays
 		d.Job = of(c.known, c.class).Job
+		for _, b := range c.others() {
+			d.Job = cmp.Or(d.Job, b.Job)
+		}
 	}
 	return d
 }

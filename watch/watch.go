@@ -24,9 +24,9 @@ const callTimeout = time.Minute
 // Config is a watcher's configuration; the zero value works.
 type Config struct {
 	// Period is the longest time between two passes: 10ms to 1h, 0 = 30s. Passes come earlier
-	// when a lease is known to end earlier, and later, by 50 times what one takes, if that is longer:
-	// looking through millions of waiting jobs must not cost much. A worker that died waits for none
-	// of this: its missed beats bring a pass at the end of its last lease.
+	// when a lease is known to end earlier. Where none is, they come after 50 times what one takes,
+	// up to five minutes, if that is longer: looking through millions of waiting jobs must not cost
+	// much. The missed beats of a worker that died bring a pass, which finds out when its leases end.
 	Period time.Duration
 	// Poll is how often to ask whether a pass is due: 10ms to Period, 0 = 1.5s or Period,
 	// whichever is less.

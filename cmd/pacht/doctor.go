@@ -78,14 +78,11 @@ unserved, parked, workers. Figures named _ns are nanoseconds.`,
 				return &pacht.InvalidError{Field: "sample", Value: strconv.Itoa(f.sample), Bound: "1 to 1000000"}
 			}
 			// The tables may be missing or old: that is a finding too, but nothing else can be read.
-			db, err := database.OpenExisting(cmd.Context(), g.url())
+			db, err := g.open(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer db.Close()
-			if err := checkSchema(cmd.Context(), db); err != nil {
-				return err
-			}
 			d, err := diagnose(cmd.Context(), db, f)
 			if err != nil {
 				return fmt.Errorf("doctor: %w", err)

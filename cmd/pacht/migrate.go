@@ -64,7 +64,7 @@ JSON: an array of {version, name, applied_at}; applied_at is left out if it is m
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			db, err := database.OpenExisting(cmd.Context(), g.url())
 			if err != nil {
-				return err
+				return g.located(err)
 			}
 			defer db.Close()
 			known, err := db.Migrations(cmd.Context())
@@ -74,7 +74,7 @@ JSON: an array of {version, name, applied_at}; applied_at is left out if it is m
 			if err := printMigrations(cmd, g, known); err != nil {
 				return err
 			}
-			return checkSchema(cmd.Context(), db)
+			return g.located(checkSchema(cmd.Context(), db))
 		},
 	}
 }

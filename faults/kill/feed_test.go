@@ -41,14 +41,17 @@ func (f *feeder) stop() int {
 func (f *feeder) run(due int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for {
+	for stopped := (time.Time{}); ; {
 		f.more(due)
 		select {
 		case <-f.over:
-			if f.unsure == nil {
+			// What is unsure is made sure, unless the server is gone for good.
+			if due = 0; stopped.IsZero() {
+				stopped = time.Now()
+			}
+			if f.unsure == nil || time.Since(stopped) > 30*time.Second {
 				return
 			}
-			due = 0 // and what is unsure is made sure
 			<-tick.C
 		case <-tick.C:
 		}

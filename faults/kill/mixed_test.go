@@ -8,6 +8,9 @@ import (
 	"github.com/pacht-queue/pacht/internal/pgtest"
 )
 
+// patience is shorter than that of "go test" for the package.
+var patience = time.Duration(lab.Scale(2, 20)) * time.Minute
+
 // profile is that of handlers which do a little of everything.
 func profile(seed uint64) lab.Handler {
 	return lab.Handler{
@@ -26,7 +29,7 @@ func TestAllFaultsAtOnceLoseNothing(t *testing.T) {
 	server := pgtest.NewServer(t)
 	url := lab.Fresh(t, server.Database(t))
 	rec := lab.StartRecorder(t)
-	jobs := lab.Jobs(800, 25_000)
+	jobs := lab.Jobs(t, 800, 25_000)
 	fleet := lab.StartFleet(t, lab.FleetConfig{Database: url, Recorder: rec, Processes: 4, Slots: lab.Scale(24, 64), Handler: profile(seed), Grace: 300 * time.Millisecond, Unwind: 200 * time.Millisecond})
 	fed := feed(t, fleet.Store(), lab.Scale(100, 500))
 	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, lab.Scale(600, 1000))
@@ -43,7 +46,7 @@ func TestAllFaultsAtOnceLoseNothing(t *testing.T) {
 			cut()
 		}
 	})
-	c.await(10*time.Minute, fed, jobs, least...)
+	c.await(patience, fed, jobs, least...)
 	c.stop()
 	fleet.Revive()
 	jobs = fed.stop()
@@ -67,7 +70,7 @@ func TestAllFaultsAtOnceLoseNothingOnAFile(t *testing.T) {
 	c := newChaos(t, fleet, rec, seed, 1200*time.Millisecond, 60)
 	c.torment(c.kill, c.freeze, c.terminate)
 	least := []lab.Fact{lab.F("kills", lab.Scale(1, 10)), lab.F("freezes", lab.Scale(1, 10)), lab.F("stops", lab.Scale(1, 10))}
-	c.await(10*time.Minute, fed, jobs, least...)
+	c.await(patience, fed, jobs, least...)
 	c.stop()
 	fleet.Revive()
 	jobs = fed.stop()

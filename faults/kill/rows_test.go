@@ -18,7 +18,7 @@ func TestKeyOfASilentJobIsNotFreed(t *testing.T) {
 		rec := lab.StartRecorder(t)
 		fleet := lab.StartFleet(t, lab.FleetConfig{
 			Database: url, Recorder: rec, Processes: 2, Slots: 2, Watchers: 2,
-			Handler: lab.Handler{Least: 300 * time.Millisecond, Deaf: true},
+			Handler: lab.Handler{Least: 3 * time.Second, Deaf: true}, // time to freeze it in
 		})
 		store := fleet.Store()
 		asked := 0
@@ -85,16 +85,19 @@ func TestJobsDeletedWhileTheyRunLoseNothingElse(t *testing.T) {
 		})
 		jobs := lab.Scale(60, 400)
 		lab.Enqueue(t, fleet.Store(), jobs, pacht.TTL(ttl))
-		leases, facts := lab.Table(t, url, "leases"), lab.Table(t, url, "jobs")
+		leases, facts, attempts := lab.Table(t, url, "leases"), lab.Table(t, url, "jobs"), lab.Table(t, url, "attempts")
 		deleted, want := 0, lab.Scale(6, 60)
 		lab.Await(t, 2*time.Minute, "rows are deleted", func() bool {
 			id := lab.Value(t, url, fmt.Sprintf("SELECT coalesce(min(job_id), 0) FROM %s WHERE status = 'Processing'", leases))
 			if id == "0" {
 				return false
 			}
-			for _, table := range []string{leases, facts} {
-				lab.Exec(t, url, fmt.Sprintf("DELETE FROM %s WHERE job_id = %s", table, id))
+			lab.Exec(t, url, fmt.Sprintf("DELETE FROM %s WHERE job_id = %s AND status = 'Processing'", leases, id))
+			if lab.Value(t, url, fmt.Sprintf(`SELECT (SELECT count(*) FROM %s WHERE job_id = %s)
+				+ (SELECT count(*) FROM %s WHERE job_id = %[2]s AND next_status = 'Completed')`, leases, id, attempts)) != "0" {
+				return false // it was just through with this attempt, or with all
 			}
+			lab.Exec(t, url, fmt.Sprintf("DELETE FROM %s WHERE job_id = %s", facts, id))
 			deleted++
 			return deleted == want
 		})
@@ -103,7 +106,7 @@ func TestJobsDeletedWhileTheyRunLoseNothingElse(t *testing.T) {
 			t.Errorf("%d processes were needed, and %d were started", n, fleet.Size())
 		}
 		fleet.Shutdown()
-		completed := lab.Value(t, url, fmt.Sprintf("SELECT count(*) FROM %s WHERE next_status = 'Completed' AND job_id IN (SELECT job_id FROM %s)", lab.Table(t, url, "attempts"), facts))
+		completed := lab.Value(t, url, fmt.Sprintf("SELECT count(*) FROM %s WHERE next_status = 'Completed' AND job_id IN (SELECT job_id FROM %s)", attempts, facts))
 		if left := lab.Value(t, url, "SELECT count(*) FROM "+facts); left != completed {
 			t.Errorf("%s of %s jobs that were left were completed", completed, left)
 		}

@@ -35,7 +35,7 @@ func TestStopsThatAreCutShortLoseNothing(t *testing.T) {
 			fleet.Restart(i)
 		})
 		least := []lab.Fact{lab.F("stops", lab.Scale(3, 20)), lab.F("cut_short", lab.Scale(1, 10))}
-		c.await(5*time.Minute, fed, jobs, least...)
+		c.await(patience, fed, jobs, least...)
 		c.stop()
 		jobs = fed.stop()
 		fleet.Finish(60 * time.Second)

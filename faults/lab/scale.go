@@ -3,6 +3,7 @@ package lab
 import (
 	"os"
 	"strconv"
+	"testing"
 )
 
 // Long says whether the long form was asked for, by PACHT_FAULTS=long.
@@ -18,9 +19,14 @@ func Scale(short, long int) int {
 
 // Jobs is Scale for the jobs of the tests in which everything happens at once. At length PACHT_JOBS
 // says another number of them.
-func Jobs(short, long int) int {
-	if n, err := strconv.Atoi(os.Getenv("PACHT_JOBS")); err == nil && Long() {
-		return n
+func Jobs(t testing.TB, short, long int) int {
+	said := os.Getenv("PACHT_JOBS")
+	if said == "" || !Long() {
+		return Scale(short, long)
 	}
-	return Scale(short, long)
+	n, err := strconv.Atoi(said)
+	if err != nil || n < short {
+		t.Fatalf("PACHT_JOBS=%q: want a number from %d on", said, short)
+	}
+	return n
 }

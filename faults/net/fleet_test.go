@@ -28,7 +28,7 @@ func TestAFleetBehindABrokenNetworkCompletesEachJobOnce(t *testing.T) {
 	chance := clock.Seeded(seed, "fleet")
 	names := []string{"cut", "silent", "halved", "torn", "delayed", "crumbs"}
 	rounds := lab.Scale(1, 9)
-	each := lab.Jobs(480, 25_000) / (rounds * len(names))
+	each := lab.Jobs(t, 480, 25_000) / (rounds * len(names))
 	jobs, faults, kills := 0, 0, 0
 	feed := func() {
 		lab.Enqueue(t, store, each/2, pacht.TTL(2*time.Second))
