@@ -68,7 +68,7 @@ FAULTS = scripts/postgres && scripts/faketime && if [ -f .cache/env ]; then . ./
 # What the short form takes: of each fault the test that shows most, at a size that counts seconds.
 FAULTS_SHORT = ^Test(PaymentsAreRecorded|KeyOfASilent|UndisturbedRun|WhatClientsSee|HistoriesInAFixedOrder|KillInEveryPoint|AllFaultsAtOnce|StopsThatAreCutShort|FrozenProcess|RepeatedTransaction|EveryVerbWhose|AFleetBehind|OutageOfOneRole|AFullDisk|LocksTaken|CodesOfAServer|SynchronousStandby|WorkersThatComeAndGo)
 
-faults: ## the fault lab at length, a quarter of an hour: kills, cut connections, full disks, fail-over. JOBS=100000 for all faults at once
+faults: ## the fault lab at length, 20 minutes: kills, cut connections, full disks, fail-over. JOBS=100000 for all faults at once
 	@export PACHT_FAULTS=long PACHT_JOBS=$(if $(filter command,$(firstword $(origin JOBS))),$(JOBS)); $(FAULTS) -p 1 -timeout=40m $(or $(ARGS),./...)
 
 faults-short: ## of the fault lab what takes a minute and a half, IN=./kill there alone. ARGS=./... runs all of its tests in short
