@@ -114,6 +114,42 @@ func TestJobsDeletedWhileTheyRunLoseNothingElse(t *testing.T) {
 	})
 }
 
+// S024: rows that no rule allows, an owner or an end that is missing or makes no sense, are written by
+// hand while workers work. The database refuses each of them, and nobody's lease is the worse for it.
+func TestRowsThatNoRuleAllowsAreRefusedWhileWorkersWork(t *testing.T) {
+	lab.OnBoth(t, func(t *testing.T, url string) {
+		t.Parallel()
+		rec := lab.StartRecorder(t)
+		fleet := lab.StartFleet(t, lab.FleetConfig{
+			Database: url, Recorder: rec, Processes: 2, Slots: 4, Handler: lab.Handler{Least: 100 * time.Millisecond, Duration: 200 * time.Millisecond},
+		})
+		fed := feed(t, fleet.Store(), 20)
+		leases, refused := lab.Table(t, url, "leases"), map[string]int{}
+		impossible := []string{
+			"SET lease_until = NULL WHERE status = 'Processing'", "SET lease_until = 'infinity' WHERE status = 'Processing'",
+			"SET lease_owner = NULL WHERE status = 'Processing'", "SET lease_owner = 'x' WHERE status = 'Pending'",
+			"SET attempt = max_attempts + 1", "SET status = 'Running'",
+		}
+		lab.Await(t, time.Minute, "each was refused", func() bool {
+			for _, what := range impossible {
+				rows, err := lab.Try(t, url, "UPDATE "+leases+" "+what)
+				if err == nil && rows > 0 {
+					t.Fatalf("%s changed %d rows", what, rows)
+				}
+				if err != nil {
+					refused[what]++
+				}
+			}
+			return len(refused) == len(impossible)
+		})
+		jobs := fed.stop()
+		fleet.Finish(time.Minute)
+		fleet.Shutdown()
+		a := lab.Audit(t, url, rec, lab.AuditOptions{Jobs: jobs, Fleets: []*lab.Fleet{fleet}})
+		lab.Report(t, "impossible rows", append([]lab.Fact{lab.F("refused", len(refused))}, a.Facts()...)...)
+	})
+}
+
 func status(t *testing.T, store pacht.Reader, id pacht.ID) pacht.Status {
 	t.Helper()
 	job, err := store.Job(t.Context(), id)

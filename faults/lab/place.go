@@ -77,19 +77,27 @@ func Table(t testing.TB, url, name string) string {
 // Exec runs a statement on a connection of its own.
 func Exec(t testing.TB, url, statement string) {
 	t.Helper()
+	if _, err := Try(t, url, statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// Try is Exec of what the database may refuse. It answers how many rows were changed.
+func Try(t testing.TB, url, statement string) (rows int64, err error) {
+	t.Helper()
 	db := connect(t, url)
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	var err error
 	// SQLite's own waiting never gets at a file on which others write without a pause.
 	Within(20*time.Second, func() bool {
-		_, err = db.ExecContext(ctx, statement)
+		var done sql.Result
+		if done, err = db.ExecContext(ctx, statement); err == nil {
+			rows, err = done.RowsAffected()
+		}
 		return err == nil || !strings.Contains(err.Error(), "SQLITE_BUSY")
 	})
-	if err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	return rows, err
 }
 
 // Value runs a statement that answers one value.
