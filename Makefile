@@ -66,7 +66,7 @@ fuzz-short: ## run every fuzz target for a second
 # FAULTS starts the lab. At length each package has the machine for itself.
 FAULTS = scripts/postgres && scripts/faketime && if [ -f .cache/env ]; then . ./.cache/env; fi && cd faults && go test -tags faultlab -shuffle=on -count=1
 # What the short form takes: of each fault the test that shows most, at a size that counts seconds.
-FAULTS_SHORT = ^Test(PaymentsAreRecorded|KeyOfASilent|UndisturbedRun|WhatClientsSee|HistoriesInAFixedOrder|KillInEveryPoint|AllFaultsAtOnce|StopsThatAreCutShort|FrozenProcess|RepeatedTransaction|EveryVerbWhose|AFleetBehind|OutageOfOneRole|AFullDisk|LocksTaken|CodesOfAServer|SynchronousStandby|WorkersThatComeAndGo)
+FAULTS_SHORT = ^Test(PaymentsAreRecorded|UndisturbedRun|WhatClientsSee|HistoriesInAFixedOrder|KillInEveryPoint|AllFaultsAtOnce|StopsThatAreCutShort|FrozenProcess|RepeatedTransaction|EveryVerbWhose|AFleetBehind|OutageOfOneRole|AFullDisk|LocksTaken|CodesOfAServer|SynchronousStandby|WorkersThatComeAndGo)
 
 faults: ## the fault lab at length, 20 minutes: kills, cut connections, full disks, fail-over. JOBS=100000 for all faults at once
 	@export PACHT_FAULTS=long PACHT_JOBS=$(if $(filter command,$(firstword $(origin JOBS))),$(JOBS)); $(FAULTS) -p 1 -timeout=40m $(or $(ARGS),./...)

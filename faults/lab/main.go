@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/pacht-queue/pacht/internal/pgtest"
 )
 
@@ -24,6 +26,9 @@ type Role struct {
 	Run  func(ctx context.Context, task []byte, ready func(said any) error) error
 }
 
+// Except are goroutines that a library leaves behind, and nobody can end.
+var Except []goleak.Option
+
 // Main is the TestMain of the lab's packages. In a child it plays the role that the parent
 // asks for; else it runs the tests, stops the servers that they share, and fails if a goroutine
 // is left behind. Roles of the package's own come on top of the recorder and the worker.
@@ -31,7 +36,7 @@ func Main(m *testing.M, roles ...Role) {
 	if name := os.Getenv(envRole); name != "" {
 		os.Exit(play(name, append(roles, Role{"recorder", runRecorder}, Role{"worker", runWorker})))
 	}
-	os.Exit(pgtest.Run(m))
+	os.Exit(pgtest.Run(m, Except...))
 }
 
 // play answers the exit code. The context of the role ends with SIGTERM.

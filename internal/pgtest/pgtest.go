@@ -26,15 +26,16 @@ import (
 // and fails if a goroutine was left behind.
 func Main(m *testing.M) { os.Exit(Run(m)) }
 
-// Run is Main for packages that wrap it: it answers the exit code.
-func Run(m interface{ Run() int }) int {
+// Run is Main for packages that wrap it: it answers the exit code. Options may except goroutines that
+// a library leaves behind.
+func Run(m interface{ Run() int }, except ...goleak.Option) int {
 	code := m.Run()
 	if err := shared.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest: stop:", err)
 		code = max(code, 1)
 	}
 	if code == 0 {
-		if err := goleak.Find(); err != nil {
+		if err := goleak.Find(except...); err != nil {
 			fmt.Fprintln(os.Stderr, "goroutines left behind:", err)
 			code = 1
 		}
