@@ -73,6 +73,20 @@ func TestClaimThatArrivesAfterItsOwnerHasAskedTakesNothing(t *testing.T) {
 	}
 }
 
+// locking42 is a transaction that keeps whoever asks for that lock waiting, until it is rolled back.
+func locking42(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // it was, unless the test has failed
+	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(42)"); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
 // R4, S025: a claim whose commit waits, for its log or for a standby, is seen by nobody yet. Whoever
 // asks what it holds waits for it.
 func TestHeldByWaitsForAClaimThatWaitsForItsCommit(t *testing.T) {
@@ -81,14 +95,7 @@ func TestHeldByWaitsForAClaimThatWaitsForItsCommit(t *testing.T) {
 	id := enqueue(t, s, 1)[0]
 	execute(t, pool, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$;
 		CREATE CONSTRAINT TRIGGER wait AFTER UPDATE ON pacht.leases DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()`)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(42)"); err != nil {
-		t.Fatal(err)
-	}
+	tx := locking42(t, pool)
 	late.Catch("nothing", 0) // its request to cancel is lost
 	const waiting = `SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
@@ -138,14 +145,7 @@ func TestClaimsGoOnWhileHeldByLooks(t *testing.T) {
 		t.Fatalf("claim: %d, %v", len(mine.Jobs), err)
 	}
 	s.sql.HeldBy = strings.Replace(s.sql.HeldBy, "ORDER BY", "AND pg_advisory_xact_lock(42) IS NOT NULL\nORDER BY", 1)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(42)"); err != nil {
-		t.Fatal(err)
-	}
+	tx := locking42(t, pool)
 	told := make(chan error, 1)
 	go func() {
 		_, err := s.HeldBy(t.Context(), "owner")
