@@ -130,7 +130,7 @@ func TestTooManyConnectionsAreRefusedAndTriedAgain(t *testing.T) {
 	server := pgtest.NewServer(t, "max_connections=60")
 	url := server.Database(t)
 	base := crew.Migrated(t, url)
-	ids := crew.EnqueueTasks(t, base, make([]crew.Task, lab.Scale(300, 3000)))
+	ids := crew.EnqueueTasks(t, base, make([]crew.Task, lab.Scale(1500, 3000)))
 	_ = base.Close()
 
 	var others []func() // connections of somebody else
@@ -160,7 +160,7 @@ func TestTooManyConnectionsAreRefusedAndTriedAgain(t *testing.T) {
 	probe := crew.Lazily(t, url, 1)
 	lab.Await(t, 20*time.Second, "work has begun", func() bool {
 		waiting, err := probe.Waiting(t.Context())
-		return err == nil && len(waiting) > 0 && waiting[0].Jobs < int64(len(ids))
+		return err == nil && (len(waiting) == 0 || waiting[0].Jobs < int64(len(ids))) // or is over: quick machines do
 	})
 	most, peak := 0, 0 // sessions of one worker, and of all
 	sample := func() {
