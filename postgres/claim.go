@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -49,7 +50,7 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 	err := s.again(ctx, false, "claim from queue "+req.Queue, func() error {
 		began = clock.Now()
 		var err error
-		claims, err = s.claim(claim, req.Limit, func(claim stmt) (time.Time, error) {
+		claims, err = s.claim(newClaimReader(req), claim, req.Limit, func(claim stmt) (time.Time, error) {
 			if inTurn && clock.Now().Time().UnixNano() > s.gateless.Load() {
 				return s.claimInTurn(ctx, req.Queue, s.claiming(req.Owner), claim, &began)
 			}
@@ -61,6 +62,7 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 		s.doubt(req.Owner, number, err)
 		return pacht.Claims{}, err
 	}
+	slices.SortFunc(claims.Jobs, queueOrder)
 	s.floors.learn(key, began, full, len(claims.Jobs) < req.Limit, claims.Jobs)
 	return claims, nil
 }
@@ -116,7 +118,7 @@ func (s *Store) ClaimID(ctx context.Context, owner string, id pacht.ID) (pacht.J
 	var claims pacht.Claims
 	err := s.again(ctx, false, "claim job "+id.String(), func() error {
 		var err error
-		claims, err = s.claim(claim, 1, func(claim stmt) (time.Time, error) {
+		claims, err = s.claim(newJobReader(), claim, 1, func(claim stmt) (time.Time, error) {
 			return s.transact(ctx, s.own, lockTimeout, s.claiming(owner), claim)
 		})
 		return err
@@ -162,7 +164,7 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 		if err != nil {
 			return err
 		}
-		claims, err = s.claim(stmt{sql: s.sql.HeldBy, args: []any{owner}, whole: true}, 1, func(look stmt) (time.Time, error) {
+		claims, err = s.claim(newJobReader(), stmt{sql: s.sql.HeldBy, args: []any{owner}, whole: true}, 1, func(look stmt) (time.Time, error) {
 			return s.transact(ctx, s.own, lockTimeout, look, s.durable())
 		})
 		return err
@@ -175,13 +177,12 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 }
 
 // claim runs a statement that answers with held jobs, about so many at most.
-func (s *Store) claim(claim stmt, most int, run func(stmt) (time.Time, error)) (pacht.Claims, error) {
+func (s *Store) claim(reader *jobReader, claim stmt, most int, run func(stmt) (time.Time, error)) (pacht.Claims, error) {
 	var claims pacht.Claims
-	reader := newJobReader()
 	claim.each = func(scan scanner) error {
 		job, err := reader.read(scan)
 		if claims.Jobs == nil {
-			claims.Jobs = make([]pacht.JobInfo, 0, min(most, 512))
+			claims.Jobs = make([]pacht.JobInfo, 0, min(most, roomAtOnce))
 		}
 		claims.Jobs = append(claims.Jobs, job)
 		return err
@@ -195,6 +196,14 @@ func (s *Store) claim(claim stmt, most int, run func(stmt) (time.Time, error)) (
 		}
 	}
 	return claims, err
+}
+
+// roomAtOnce is for how many jobs a claim makes room before it knows how many there are.
+const roomAtOnce = 1024
+
+// queueOrder compares as a queue orders its jobs.
+func queueOrder(a, b pacht.JobInfo) int {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.RunAt.Compare(b.RunAt), cmp.Compare(a.ID, b.ID))
 }
 
 // ClaimSQL implements pacht.Checker.

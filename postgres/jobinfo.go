@@ -9,8 +9,9 @@ import (
 	"github.com/pacht-queue/pacht"
 )
 
-// jobReader reads the columns that all statements answering with jobs have in this order, row
-// by row into the same place: hundreds come at once, and all they need of their own is args.
+// jobReader reads the columns that all statements answering with jobs but claim.sql have in this
+// order, row by row into the same place: hundreds come at once, and all they need of their own is
+// args.
 type jobReader struct {
 	job                                      pacht.JobInfo
 	kind, queue, status, policy, owner       word
@@ -27,6 +28,20 @@ func newJobReader() *jobReader {
 		&j.ID, &r.kind, &r.queue, &j.Priority, &r.args, &r.metadata,
 		&r.status, &j.Attempt, &j.MaxAttempts, &j.Crashes, &j.MaxCrashes, &j.Token, &r.ttl, &r.policy,
 		&r.created, &r.runAt, &r.owner, &r.claimed, &r.until, &j.CancelRequested, &r.finished,
+	}
+	return r
+}
+
+// newClaimReader reads what claim.sql answers: not what the caller knows, whose claim it is and of
+// which queue.
+func newClaimReader(req pacht.ClaimRequest) *jobReader {
+	r := newJobReader()
+	r.queue, r.owner, r.status = word(req.Queue), word(req.Owner), word(pacht.Processing)
+	j := &r.job
+	r.columns = []any{
+		&j.ID, &r.kind, &j.Priority, &r.args, &r.metadata,
+		&j.Attempt, &j.MaxAttempts, &j.Crashes, &j.MaxCrashes, &j.Token, &r.ttl, &r.policy,
+		&r.created, &r.runAt, &r.claimed, &r.until, &j.CancelRequested,
 	}
 	return r
 }

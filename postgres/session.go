@@ -45,11 +45,12 @@ func (s pgxSession) query(ctx context.Context, sql string, args []any, each func
 // readRows reads to the end. Only rows.Err says whether the end was reached.
 func readRows(rows pgx.Rows, each func(scanner) error) error {
 	defer rows.Close()
+	scan := rows.Scan // made once: a method value for each row would be garbage
 	for rows.Next() {
 		if each == nil {
 			continue
 		}
-		if err := each(rows.Scan); err != nil {
+		if err := each(scan); err != nil {
 			return err
 		}
 	}

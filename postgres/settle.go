@@ -24,15 +24,15 @@ func (s *Store) Settle(ctx context.Context, batch []pacht.Settlement) ([]pacht.S
 			todo = append(todo, i)
 		}
 	}
-	// The same lease twice in one batch: the second is answered after the first.
+	// In the order of the jobs, as the rows are locked. The same lease twice in one batch: the second
+	// is answered after the first.
+	slices.SortStableFunc(todo, func(a, b int) int { return compareRefs(batch[a].Ref, batch[b].Ref) })
 	for len(todo) > 0 {
-		now, later := make([]int, 0, len(todo)), []int(nil)
-		seen := make(map[pacht.Ref]bool, len(todo))
-		for _, i := range todo {
-			if ref := batch[i].Ref; seen[ref] {
+		now, later := todo[:1], []int(nil)
+		for _, i := range todo[1:] {
+			if batch[i].Ref == batch[now[len(now)-1]].Ref {
 				later = append(later, i)
 			} else {
-				seen[ref] = true
 				now = append(now, i)
 			}
 		}
@@ -42,6 +42,10 @@ func (s *Store) Settle(ctx context.Context, batch []pacht.Settlement) ([]pacht.S
 		todo = later
 	}
 	return answers, nil
+}
+
+func compareRefs(a, b pacht.Ref) int {
+	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Token, b.Token))
 }
 
 // settleEach settles different leases, and one by one if that fails as a batch: one bad row
@@ -68,31 +72,29 @@ func badRow(err error) bool {
 	return len(class) == 5 && (class[:2] == "22" || class[:2] == "23")
 }
 
+// settle settles those of a batch, which stand in the order of their jobs, in one transaction.
 func (s *Store) settle(ctx context.Context, batch []pacht.Settlement, which []int, answers []pacht.Settled) error {
-	list := make([]pacht.Settlement, len(which))
-	for n, i := range which {
-		list[n] = batch[i]
-	}
-	closed := make([]bool, len(list))
-	err := s.again(ctx, true, fmt.Sprintf("settle %d leases", len(list)), func() error {
+	closed := make([]bool, len(which))
+	err := s.again(ctx, true, fmt.Sprintf("settle %d leases", len(which)), func() error {
 		clear(closed) // what an earlier try said may have been undone, or its commit unanswered
-		_, err := s.transact(ctx, s.own, lockTimeout, s.closing(list, func(n int, status pacht.Status, late bool) {
+		_, err := s.transact(ctx, s.own, lockTimeout, s.closing(batch, which, func(n int, status pacht.Status, late bool) {
 			closed[n] = true
-			answers[which[n]] = pacht.Settled{Ref: list[n].Ref, Status: status, Late: late}
+			i := which[n]
+			answers[i] = pacht.Settled{Ref: batch[i].Ref, Status: status, Late: late}
 		})...)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(list, func(one pacht.Settlement) bool { return one.Outcome == pacht.OutcomeReleased }) {
+	if slices.ContainsFunc(which, func(i int) bool { return batch[i].Outcome == pacht.OutcomeReleased }) {
 		s.floors.reset() // a released job keeps its place, which is behind them
 	}
 	var rest []pacht.Settlement
 	var where []int
-	for n, done := range closed {
-		if !done {
-			rest, where = append(rest, list[n]), append(where, which[n])
+	for n, i := range which {
+		if !closed[n] {
+			rest, where = append(rest, batch[i]), append(where, i)
 		}
 	}
 	if len(rest) == 0 {
@@ -106,26 +108,24 @@ func (s *Store) settle(ctx context.Context, batch []pacht.Settlement, which []in
 }
 
 // closing is the statements that close leases: one for completions that have nothing to say,
-// and one for all others. It calls done for each that was closed, with its place in the list.
-func (s *Store) closing(list []pacht.Settlement, done func(n int, status pacht.Status, late bool)) (stmts []stmt) {
-	var places, others []int
+// and one for all others. It calls done for each that was closed, with its place in which.
+func (s *Store) closing(batch []pacht.Settlement, which []int, done func(n int, status pacht.Status, late bool)) (stmts []stmt) {
+	places := make([]int, 0, len(which))
+	jobs, tokens := make([]int64, 0, len(which)), make([]int64, 0, len(which))
+	var others []int
 	var rest []pacht.Settlement
-	for n, one := range list {
-		if one.Outcome == pacht.OutcomeCompleted && len(one.Output) == 0 && one.Error == "" {
-			places = append(places, n)
+	for n, i := range which {
+		if one := &batch[i]; one.Outcome == pacht.OutcomeCompleted && len(one.Output) == 0 && one.Error == "" {
+			places, jobs, tokens = append(places, n), append(jobs, int64(one.Ref.Job)), append(tokens, int64(one.Ref.Token))
 		} else {
-			rest, others = append(rest, one), append(others, n)
+			others, rest = append(others, n), append(rest, *one)
 		}
 	}
-	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(list[a].Ref.Job, list[b].Ref.Job) })
-	jobs, tokens := make([]int64, len(places)), make([]int64, len(places))
-	for i, n := range places {
-		jobs[i], tokens[i] = int64(list[n].Ref.Job), int64(list[n].Ref.Token)
-	}
+	var place int
+	var status pacht.Status
+	var late bool
 	if len(places) > 0 {
 		stmts = append(stmts, stmt{sql: s.sql.Complete, args: []any{jobs, tokens}, each: func(scan scanner) error {
-			var place int
-			var late bool
 			err := scan(&place, &late)
 			if err == nil {
 				done(places[place-1], pacht.Completed, late)
@@ -135,9 +135,6 @@ func (s *Store) closing(list []pacht.Settlement, done func(n int, status pacht.S
 	}
 	if len(others) > 0 {
 		stmts = append(stmts, stmt{sql: s.sql.Settle, args: s.settleArgs(rest), each: func(scan scanner) error {
-			var place int
-			var status pacht.Status
-			var late bool
 			err := scan(&place, &status, &late)
 			if err == nil {
 				done(others[place-1], status, late)

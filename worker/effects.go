@@ -66,6 +66,9 @@ func (h *hold) recall(ctx context.Context) error {
 // remember is recall for a handler that has returned, until the database answers or the worker
 // stops. The job is held and renewed meanwhile.
 func (h *hold) remember() {
+	if h.job.Token <= 1 {
+		return // as recall, without a timer for each job
+	}
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		ctx, cancel := context.WithTimeout(h.w.base, callTimeout)
 		err := h.recall(ctx)

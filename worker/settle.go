@@ -21,6 +21,7 @@ type settler struct {
 	w    *Worker
 	mu   sync.Mutex
 	wait []outcome
+	room []outcome     // empty: where others wait once these are taken
 	work chan struct{} // has a token while something waits
 }
 
@@ -68,19 +69,28 @@ func (s *settler) later(o outcome) {
 	time.AfterFunc(clock.Jitter(wait), func() { s.add(o) })
 }
 
-func (s *settler) take() []outcome {
+// take answers what waits. Whoever has stored it says so by took.
+func (s *settler) take() (batch []outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(len(s.wait), pacht.MaxBatch)
-	batch := s.wait[:n:n]
-	s.wait = s.wait[n:]
-	if n > 0 && len(s.wait) > 0 {
-		select {
-		case s.work <- struct{}{}:
-		default:
-		}
+	if len(s.wait) <= pacht.MaxBatch {
+		batch, s.wait, s.room = s.wait, s.room, nil
+		return batch
+	}
+	batch, s.wait = s.wait[:pacht.MaxBatch:pacht.MaxBatch], s.wait[pacht.MaxBatch:]
+	select {
+	case s.work <- struct{}{}:
+	default:
 	}
 	return batch
+}
+
+// took gives the room of a batch back, so that none has to be made for each.
+func (s *settler) took(batch []outcome) {
+	clear(batch)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room = batch[:0]
 }
 
 func (s *settler) run() {
@@ -91,7 +101,9 @@ func (s *settler) run() {
 			return
 		case <-s.work:
 		}
-		again := s.store(s.take())
+		batch := s.take()
+		again := s.store(batch)
+		s.took(batch)
 		if len(again) == 0 {
 			failed = 0
 			continue
@@ -121,7 +133,7 @@ func (s *settler) store(batch []outcome) (again []outcome) {
 			s.w.next(q.give(left[q], n))
 		}
 	}()
-	settle := make([]outcome, 0, len(batch))
+	settle := batch[:0] // written behind what is read
 	for _, o := range batch {
 		if !o.asked {
 			settle = append(settle, o)

@@ -2,7 +2,8 @@
 -- in one atomic statement (R1). Token and attempt are raised here and nowhere else (R2, R5).
 -- The candidates are gathered in an array, because as a join or IN a bad plan takes more
 -- than the limit; each priority is probed by itself, so that future jobs of a better one
--- cost nothing. Touches no indexed column, so the update is HOT.
+-- cost nothing. Touches no indexed column, so the update is HOT. The rows come in no order, and
+-- without what the caller knows of them: sorted here, each would be copied once more.
 -- $1 owner, $2 queue, $3 kinds, $4 limit; $5 to $12 the floor of each priority as a pair of
 -- run_at (microseconds since 1970, 0 = before all) and job_id, from where to look; $13 the
 -- store's number and $14 the claim's: one that its owner has made void takes nothing (R4)
@@ -44,9 +45,7 @@ WITH claimed AS (
     RETURNING
         l.job_id,
         l.kind,
-        l.queue,
         l.priority,
-        l.status,
         l.attempt,
         l.max_attempts,
         l.crashes,
@@ -55,7 +54,6 @@ WITH claimed AS (
         l.ttl_ms,
         l.crash_policy,
         l.run_at,
-        l.lease_owner,
         l.claimed_at,
         l.lease_until,
         l.cancel_requested
@@ -63,11 +61,9 @@ WITH claimed AS (
 SELECT
     l.job_id,
     l.kind,
-    l.queue,
     l.priority,
     j.args,
     j.metadata,
-    l.status,
     l.attempt,
     l.max_attempts,
     l.crashes,
@@ -77,16 +73,13 @@ SELECT
     l.crash_policy,
     j.created_at,
     l.run_at,
-    coalesce(l.lease_owner, ''),
     l.claimed_at,
     l.lease_until,
-    l.cancel_requested,
-    NULL::timestamptz
+    l.cancel_requested
 FROM claimed AS l
 LEFT JOIN LATERAL (
     SELECT j.created_at, j.args, j.metadata
     FROM pacht.jobs AS j
     WHERE j.job_id = l.job_id
     LIMIT 1
-) AS j ON true
-ORDER BY l.priority, l.run_at, l.job_id;
+) AS j ON true;
