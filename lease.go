@@ -92,7 +92,10 @@ type Ref struct {
 }
 
 func (r Ref) String() string {
-	return "job " + r.Job.String() + ", token " + strconv.FormatInt(int64(r.Token), 10)
+	b := append(make([]byte, 0, 64), "job "...)
+	b = strconv.AppendInt(b, int64(r.Job), 10)
+	b = append(b, ", token "...)
+	return string(strconv.AppendInt(b, int64(r.Token), 10))
 }
 
 // Outcome is how a lease ended, as the ledger (table attempts) spells it.

@@ -54,7 +54,7 @@ func newHold(w *Worker, q *queue, job pacht.JobInfo, sent clock.Instant, now tim
 	h := &hold{w: w, q: q, job: job, claimed: sent, from: sent, asked: sent, until: job.LeaseUntil}
 	h.left = job.LeaseUntil.Sub(now)
 	// The worker stops each hold itself, so none has to be registered with the base context.
-	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(w.base))
+	h.ctx, h.cancel = context.WithCancelCause(w.values)
 	return h
 }
 

@@ -51,7 +51,7 @@ func TestNoLeaseThatComesPutsTheLookOff(t *testing.T) {
 func TestReleasedLeaseEndsItsContext(t *testing.T) {
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	w := &Worker{holds: newHolds(), events: newEvents(nil), base: t.Context(), taking: stopped}
+	w := &Worker{holds: newHolds(), events: newEvents(nil), base: t.Context(), values: t.Context(), taking: stopped}
 	w.settler = newSettler(w)
 	now := clock.Now()
 	h := newHold(w, newQueue("default", 1), pacht.JobInfo{ID: 1, Token: 1, TTL: time.Minute, LeaseUntil: now.Time().Add(time.Minute)}, now, now.Time())

@@ -52,6 +52,7 @@ type Worker struct {
 	giveUp  context.CancelFunc // ends taking, and so Run, as the end of its context does
 	base    context.Context    // for handlers and for calls to the store; outlives Run's context
 	finish  context.CancelCauseFunc
+	values  context.Context // what base carries, without its end
 }
 
 // New checks the configuration. It does not touch the database.
@@ -206,6 +207,7 @@ func (w *Worker) start(ctx context.Context) (run context.Context, end func(), er
 	run = w.taking
 	// Handlers and results outlive the signal to stop (S032); values of ctx are kept.
 	w.base, w.finish = context.WithCancelCause(context.WithoutCancel(ctx))
+	w.values = context.WithoutCancel(ctx)
 	var telling, keepers sync.WaitGroup
 	telling.Go(w.events.run)
 	end = func() {
