@@ -35,22 +35,25 @@ func single(answers []Enqueued, err error) (Enqueued, error) {
 	return answers[0], answers[0].Err
 }
 
-// batchSize is how many jobs EnqueueMany stores in one transaction.
-const batchSize = 1000
+// batchBytes is how much is drawn at most, of args and metadata, before it is stored.
+const batchBytes = 4 << 20
 
-// EnqueueMany stores jobs from an iterator in constant memory, in transactions of 1,000, one
-// after the other; while one is on its way the next 1,000 are drawn. It returns how many it
-// stored, not counting duplicates. Refused jobs do not stop the others; their errors come back
+// EnqueueMany stores jobs from an iterator in constant memory, in transactions of 5,000
+// (PostgreSQL) or 1,000 (SQLite), of fewer if they are large, one after the other; while one is on
+// its way the next jobs are drawn. It returns how many it stored, not counting duplicates. Refused jobs do not stop the others; their errors come back
 // joined, the first 20 of them. Any other error ends it, and says how far it had come by the
 // count.
 func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64, error) {
 	b := bulk{store: c.store}
 	defer func() { _ = b.wait() }() // something is on its way then only if the iterator panicked
-	batch, next := make([]NewJob, 0, batchSize), make([]NewJob, 0, batchSize)
+	var batch, next []NewJob
+	most, size := c.store.BatchSize(), 0
 	for j := range jobs {
-		if batch = append(batch, j); len(batch) < batchSize {
+		batch, size = append(batch, j), size+len(j.Args)+len(j.Metadata)
+		if len(batch) < most && size < batchBytes {
 			continue
 		}
+		size = 0
 		if err := b.send(ctx, batch); err != nil {
 			return b.stored, errors.Join(append(b.refused, err)...)
 		}

@@ -1,8 +1,10 @@
 package pacht_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +33,8 @@ func (c *counter) Enqueue(_ context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 	}
 	return answers, nil
 }
+
+func (c *counter) BatchSize() int { return 1000 }
 
 // stream yields n jobs; every seventh is refused, every tenth of the others is a duplicate.
 func stream(n int) func(yield func(pacht.NewJob) bool) {
@@ -87,6 +91,20 @@ func TestEnqueueManyStoresInBatchesAndReportsTheFirstRefusals(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		}
+	}
+}
+
+// Memory stays constant however large the jobs are: what is drawn ahead is bounded in bytes too.
+func TestEnqueueManyStoresFewerOfLargeJobs(t *testing.T) {
+	c := &counter{}
+	large := pacht.New(charge{})
+	large.Args = append(append([]byte(`"`), bytes.Repeat([]byte("x"), 1<<20-2)...), '"')
+	got, err := pacht.NewClient(c).EnqueueMany(t.Context(), func(yield func(pacht.NewJob) bool) {
+		for i := 0; i < 10 && yield(large); i++ {
+		}
+	})
+	if err != nil || got != 10 || !slices.Equal(c.batches, []int{4, 4, 2}) {
+		t.Errorf("%d stored in batches %v, %v", got, c.batches, err)
 	}
 }
 

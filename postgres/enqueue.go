@@ -70,6 +70,9 @@ func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 	return answers, nil
 }
 
+// BatchSize implements pacht.Enqueuer: as many as one COPY takes.
+func (s *Store) BatchSize() int { return chunkJobs }
+
 // vet answers what is refused at the edge, and lists the rest.
 func (s *Store) vet(jobs []pacht.NewJob) (answers []pacht.Enqueued, todo []int) {
 	answers = make([]pacht.Enqueued, len(jobs))

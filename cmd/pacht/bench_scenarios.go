@@ -17,7 +17,7 @@ func benchEnqueueCommand(f *benchFlags) *cobra.Command {
 		Use:   "enqueue",
 		Short: "How fast jobs are stored: one by one, and many from an iterator",
 		Long: `Store jobs one by one from several goroutines, each durable when its call returns; then
-many from an iterator, in transactions of 1,000 and in constant memory.
+many from an iterator, in large transactions and in constant memory.
 
 ` + benchHelp + `
 
