@@ -1,10 +1,10 @@
 package postgres
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
+	"io"
 	"slices"
 	"time"
 
@@ -113,45 +113,89 @@ func dueQueues(now time.Time, rows []copied) []string {
 
 // copyRows stores jobs, then their leases.
 func (s *Store) copyRows(ctx context.Context, conn *pgxpool.Conn, now time.Time, rows []copied) error {
-	var jobs, leases copyData
-	jobs.begin()
-	leases.begin()
-	for i := range rows {
-		r := &rows[i]
-		jobs.row(12)
-		jobs.int64(r.id)
-		jobs.time(now)
-		jobs.time(r.runAt)
-		jobs.int32(r.ttl)
-		jobs.int16(r.attempts)
-		jobs.int16(r.crashes)
-		jobs.int16(r.priority)
-		jobs.text(r.policy)
-		jobs.text(r.queue)
-		jobs.text(r.job.Kind)
-		jobs.bytes(r.job.Args)
-		jobs.bytes(r.job.Metadata)
-
-		leases.row(9)
-		leases.int64(r.id)
-		leases.time(r.runAt)
-		leases.int32(r.attempts)
-		leases.int32(r.ttl)
-		leases.int16(r.crashes)
-		leases.int16(r.priority)
-		leases.text(r.policy)
-		leases.text(r.queue)
-		leases.text(r.job.Kind)
+	jobs := func(d *copyData, r *copied) {
+		d.row(12)
+		d.int64(r.id)
+		d.time(now)
+		d.time(r.runAt)
+		d.int32(r.ttl)
+		d.int16(r.attempts)
+		d.int16(r.crashes)
+		d.int16(r.priority)
+		d.text(r.policy)
+		d.text(r.queue)
+		d.text(r.job.Kind)
+		d.bytes(r.job.Args)
+		d.bytes(r.job.Metadata)
 	}
-	if err := jobs.send(ctx, conn, s.sql.CopyJobs); err != nil {
+	leases := func(d *copyData, r *copied) {
+		d.row(9)
+		d.int64(r.id)
+		d.time(r.runAt)
+		d.int32(r.attempts)
+		d.int32(r.ttl)
+		d.int16(r.crashes)
+		d.int16(r.priority)
+		d.text(r.policy)
+		d.text(r.queue)
+		d.text(r.job.Kind)
+	}
+	if err := copyFrom(ctx, conn, s.sql.CopyJobs, rows, jobs); err != nil {
 		return err
 	}
 	failpoint.Here("postgres.copy.jobs") // jobs without leases, in an open transaction
-	if err := leases.send(ctx, conn, s.sql.CopyLeases); err != nil {
+	if err := copyFrom(ctx, conn, s.sql.CopyLeases, rows, leases); err != nil {
 		return err
 	}
 	failpoint.Here("postgres.copy.leases")
 	return nil
+}
+
+func copyFrom(ctx context.Context, conn *pgxpool.Conn, sql string, rows []copied, encode func(*copyData, *copied)) error {
+	_, err := conn.Conn().PgConn().CopyFrom(ctx, &copyReader{rows: rows, encode: encode}, sql)
+	return err
+}
+
+// copyReader encodes rows piece by piece, while the server stores those before. No bound of the
+// server's ends a COPY whose next piece does not come.
+type copyReader struct {
+	rows       []copied // that are left
+	encode     func(*copyData, *copied)
+	data       copyData
+	read       int // of the data
+	begun, end bool
+}
+
+// copyPiece is from how many bytes on a piece is large enough: pgx asks for 64 KiB.
+const copyPiece = 32 << 10
+
+func (c *copyReader) Read(b []byte) (int, error) {
+	failpoint.Here("postgres.copy.piece")
+	if c.read == len(c.data.buf) {
+		if c.end {
+			return 0, io.EOF
+		}
+		c.piece()
+	}
+	n := copy(b, c.data.buf[c.read:])
+	c.read += n
+	return n, nil
+}
+
+func (c *copyReader) piece() {
+	c.data.buf, c.read = c.data.buf[:0], 0
+	if !c.begun {
+		c.data.begin()
+		c.begun = true
+	}
+	for len(c.rows) > 0 && len(c.data.buf) < copyPiece {
+		c.encode(&c.data, &c.rows[0])
+		c.rows = c.rows[1:]
+	}
+	if len(c.rows) == 0 {
+		c.data.row(-1)
+		c.end = true
+	}
 }
 
 // copyData is rows in the binary format of COPY, which the manual of PostgreSQL describes.
@@ -160,23 +204,6 @@ type copyData struct{ buf []byte }
 func (d *copyData) begin() {
 	d.buf = append(d.buf, "PGCOPY\n\xff\r\n\x00"...)
 	d.buf = append(d.buf, 0, 0, 0, 0, 0, 0, 0, 0) // no flags, nothing more in the header
-}
-
-func (d *copyData) end() { d.row(-1) }
-
-func (d *copyData) send(ctx context.Context, conn *pgxpool.Conn, sql string) error {
-	d.end()
-	_, err := conn.Conn().PgConn().CopyFrom(ctx, pieces{bytes.NewReader(d.buf)}, sql)
-	return err
-}
-
-// pieces is what pgx reads in pieces of 64 KiB at most. No bound of the server's ends a COPY whose
-// next piece does not come.
-type pieces struct{ of *bytes.Reader }
-
-func (p pieces) Read(b []byte) (int, error) {
-	failpoint.Here("postgres.copy.piece")
-	return p.of.Read(b)
 }
 
 func (d *copyData) row(columns int) { d.buf = binary.BigEndian.AppendUint16(d.buf, uint16(columns)) }
