@@ -18,7 +18,7 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 		return pacht.Claims{}, err
 	}
 	key, from, full := s.floors.start(req)
-	inTurn := req.Limit >= gateFrom
+	inTurn := req.Limit >= gateFrom && !s.floors.isThin(req.Queue)
 	claims, err := s.claimFrom(ctx, req, key, from, full, inTurn)
 	if err != nil || full || len(claims.Jobs) == req.Limit {
 		return claims, err
@@ -67,8 +67,8 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 	return claims, nil
 }
 
-// Large claims of a queue go one after the other: see gate.sql. Small ones are over sooner than
-// a turn would be. If the turn does not come in time, because who has it is stuck, claims go
+// Large claims of a queue go one after the other: see gate.sql. Small ones, and those that are likely
+// to bring few, are over sooner than a turn would be. If the turn does not come in time, because who has it is stuck, claims go
 // without turns for gateRest.
 const (
 	gateFrom    = 50

@@ -28,6 +28,7 @@ type floors struct {
 	mu     sync.Mutex
 	by     map[floorKey]*floor
 	resets int
+	thin   map[string]bool // queues whose last claim brought few jobs
 }
 
 // floorKey is whose floor it is, and how often floors had been reset when that was asked: what
@@ -72,10 +73,21 @@ func fromBottom() (from [pacht.MaxPriority]pair) {
 	return from
 }
 
+// isThin says whether the last claim from this queue brought few jobs: the next is likely to.
+func (f *floors) isThin(queue string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.thin[queue]
+}
+
 // learn takes in what a claim gave, that was full or short of its limit.
 func (f *floors) learn(key floorKey, began clock.Instant, full, short bool, jobs []pacht.JobInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.thin == nil {
+		f.thin = map[string]bool{}
+	}
+	f.thin[key.queue] = len(jobs) < gateFrom
 	if key.resets != f.resets {
 		return
 	}
