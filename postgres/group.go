@@ -15,9 +15,9 @@ import (
 )
 
 // Goroutines that enqueue one job each at the same time share a transaction: a statement, a
-// commit and a notice for all of them. Nobody waits for a timer: a group goes out as soon as
-// one of groupsAtOnce has room, with what has gathered by then. One that takes long is not
-// waited for: behind a connection that has gone silent others would stand for nothing. Jobs with
+// commit and a notice for all of them. Nobody waits for a timer: a group goes out as soon as none
+// is on its way, or one that carries a single job, with what has gathered by then. More at once
+// would be smaller, and cost more. One that takes long is not waited for: behind a connection that has gone silent others would stand for nothing. Jobs with
 // keys and large ones go alone; so does, once more, whatever was in a group that the server
 // refused. On pools whose hooks look at the caller's context all go alone.
 const (
@@ -34,6 +34,7 @@ type group struct {
 	mu      sync.Mutex
 	waiting []*member
 	running int // senders that are not slow
+	flying  int // jobs that these have sent
 	ended   sync.WaitGroup
 	ctx     context.Context // ends with the store
 	end     context.CancelFunc
@@ -97,10 +98,19 @@ func (s *Store) enqueueGrouped(ctx context.Context, job pacht.NewJob) (pacht.Enq
 // held.
 func (s *Store) startSender() {
 	g := &s.group
-	if g.running < groupsAtOnce && len(g.waiting) > 0 && g.ctx.Err() == nil {
+	if g.mayGo() && g.running < groupsAtOnce && len(g.waiting) > 0 && g.ctx.Err() == nil {
 		g.running++
 		g.ended.Go(s.sendGroups)
 	}
+}
+
+// mayGo says whether another group is worth its transaction. Called with the lock held.
+func (g *group) mayGo() bool { return g.flying <= 1 }
+
+// load is what one sender has on its way.
+type load struct {
+	jobs int
+	slow bool // it does not count any more
 }
 
 // sendGroups sends groups until nothing waits, or one took long and others have taken over. A
@@ -108,21 +118,27 @@ func (s *Store) startSender() {
 // has sent nothing.
 func (s *Store) sendGroups() {
 	for fast := true; fast; {
+		var l load
 		slow := time.AfterFunc(groupSlow, func() {
 			s.group.mu.Lock()
 			defer s.group.mu.Unlock()
+			l.slow = true
+			s.group.flying -= l.jobs
 			s.group.running--
 			s.startSender()
 		})
 		wait, cancel := context.WithTimeout(s.group.ctx, groupConnect)
 		conn, _, release, err := s.acquire(wait, s.pool)
 		cancel()
-		batch := s.group.take()
+		batch := s.group.take(&l)
 		if err == nil {
 			if len(batch) > 0 {
 				err = s.sendGroup(conn, batch)
 			}
 			release()
+		}
+		if fast = slow.Stop(); fast {
+			s.group.landed(l)
 		}
 		for _, m := range batch {
 			switch {
@@ -133,7 +149,7 @@ func (s *Store) sendGroups() {
 			}
 			close(m.done)
 		}
-		if fast = slow.Stop(); fast && len(batch) == 0 {
+		if fast && len(batch) == 0 {
 			s.group.mu.Lock()
 			defer s.group.mu.Unlock()
 			s.group.running--
@@ -143,14 +159,29 @@ func (s *Store) sendGroups() {
 	}
 }
 
-// take answers what has gathered: at most groupLimit times groupArgs bytes.
-func (g *group) take() []*member {
+// take answers what has gathered, at most groupLimit times groupArgs bytes; nothing if another sender
+// is on its way with a group.
+func (g *group) take(l *load) []*member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if !l.slow && !g.mayGo() {
+		return nil
+	}
 	n := min(len(g.waiting), groupLimit)
 	batch := slices.Clone(g.waiting[:n])
 	g.waiting = slices.Delete(g.waiting, 0, n)
+	if !l.slow {
+		l.jobs = n
+		g.flying += n
+	}
 	return batch
+}
+
+// landed takes in that a group was answered in time.
+func (g *group) landed(l load) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flying -= l.jobs
 }
 
 func (s *Store) sendGroup(conn *pgxpool.Conn, batch []*member) error {
