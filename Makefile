@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # What a job may cost in "make regress": about twice what a quiet machine of two cores needs,
 # because neighbours on a core cost seconds too. Bytes cost the same everywhere.
-BOUNDS = --max-cpu-s-per-100k 9 --max-client-cpu-s-per-100k 4 --max-wal-bytes-per-job 570
+BOUNDS = --max-cpu-s-per-100k 8 --max-client-cpu-s-per-100k 3 --max-wal-bytes-per-job 570
 
 ARGS =
 

@@ -18,7 +18,7 @@ var processesScenario = scenario{
 	rounds: func(asked int) int { return max(1, asked-1) },
 	takes:  func(p peer.About) bool { return !p.SQLite && p.Processes },
 	measure: func(b *Bench, ctx context.Context, p peer.About, record func(string, int, map[string]float64, error)) {
-		n := jobs(p, b.cfg.Jobs/2) // four drains a round
+		n := jobs(p, b.cfg.Jobs)
 		for _, processes := range ProcessCounts {
 			if ctx.Err() != nil {
 				return
