@@ -35,14 +35,14 @@ func single(answers []Enqueued, err error) (Enqueued, error) {
 	return answers[0], answers[0].Err
 }
 
-// batchBytes is how much is drawn at most, of args and metadata, before it is stored.
+// batchBytes is from how much on, of args and metadata, what was drawn is stored.
 const batchBytes = 4 << 20
 
 // EnqueueMany stores jobs from an iterator in constant memory, in transactions of 5,000
 // (PostgreSQL) or 1,000 (SQLite), of fewer if they are large, one after the other; while one is on
-// its way the next jobs are drawn. It returns how many it stored, not counting duplicates. Refused jobs do not stop the others; their errors come back
-// joined, the first 20 of them. Any other error ends it, and says how far it had come by the
-// count.
+// its way the next jobs are drawn. It returns how many it stored, not counting duplicates. Refused
+// jobs do not stop the others; their errors come back joined, the first 20 of them. Any other error
+// ends it, and says how far it had come by the count.
 func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64, error) {
 	b := bulk{store: c.store}
 	defer func() { _ = b.wait() }() // something is on its way then only if the iterator panicked
@@ -57,6 +57,7 @@ func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64,
 		if err := b.send(ctx, batch); err != nil {
 			return b.stored, errors.Join(append(b.refused, err)...)
 		}
+		clear(next) // it is stored
 		batch, next = next[:0], batch
 	}
 	err := b.wait()

@@ -17,21 +17,26 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 	if err := req.Validate(); err != nil {
 		return pacht.Claims{}, err
 	}
-	key, from, full := s.floors.start(req)
-	inTurn := req.Limit >= gateFrom && !s.floors.isThin(req.Queue)
-	claims, err := s.claimFrom(ctx, req, key, from, full, inTurn)
-	if err != nil || full || len(claims.Jobs) == req.Limit {
-		return claims, err
+	key, from, full, thin := s.floors.start(req)
+	claims, err := s.claimFrom(ctx, req, key, from, full, req.Limit >= gateFrom && !thin)
+	if err == nil && !full && len(claims.Jobs) < req.Limit {
+		claims, err = s.lookBehind(ctx, req, key, claims)
 	}
-	// Short of the limit from the floor on: what is behind it comes from a look from the start.
-	// If that is refused, its error comes again with the next claim, and the jobs of this one
-	// are held. They must not wait for it long: their leases run. If its answer is lost, it may
-	// hold more of them, and HeldBy tells of all (R4).
-	rest := req
-	rest.Limit -= len(claims.Jobs)
+	if err == nil {
+		s.floors.brought(key, len(claims.Jobs), req.Limit)
+	}
+	return claims, err
+}
+
+// lookBehind looks from the start for the rest of a claim that came short of its limit from the
+// floor on. If that is refused, its error comes again with the next claim, and the jobs of this one
+// are held. They must not wait for it long: their leases run. If its answer is lost, it may
+// hold more of them, and HeldBy tells of all (R4).
+func (s *Store) lookBehind(ctx context.Context, req pacht.ClaimRequest, key floorKey, claims pacht.Claims) (pacht.Claims, error) {
+	req.Limit -= len(claims.Jobs)
 	look, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	behind, err := s.claimFrom(look, rest, key, fromBottom(), true, false)
+	behind, err := s.claimFrom(look, req, key, fromBottom(), true, false)
 	switch {
 	case err == nil:
 		claims.Now, claims.Jobs = behind.Now, append(claims.Jobs, behind.Jobs...)
@@ -45,12 +50,16 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 	number := s.doubts.next()
 	args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(from)...)
 	claim := stmt{sql: s.sql.Claim, args: append(args, s.doubts.store, number)}
+	room := min(req.Limit, roomAtOnce)
+	if !inTurn {
+		room = min(room, gateFrom)
+	}
 	var claims pacht.Claims
 	var began clock.Instant
 	err := s.again(ctx, false, "claim from queue "+req.Queue, func() error {
 		began = clock.Now()
 		var err error
-		claims, err = s.claim(newClaimReader(req), claim, req.Limit, func(claim stmt) (time.Time, error) {
+		claims, err = s.claim(newClaimReader(req), claim, room, func(claim stmt) (time.Time, error) {
 			if inTurn && clock.Now().Time().UnixNano() > s.gateless.Load() {
 				return s.claimInTurn(ctx, req.Queue, s.claiming(req.Owner), claim, &began)
 			}
@@ -68,8 +77,9 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 }
 
 // Large claims of a queue go one after the other: see gate.sql. Small ones, and those that are likely
-// to bring few, are over sooner than a turn would be. If the turn does not come in time, because who has it is stuck, claims go
-// without turns for gateRest.
+// to bring few, are over sooner than a turn would be; where many have come to an idle queue, the first
+// ones of its workers may meet. If the turn does not come in time, because who has it is stuck, claims
+// go without turns for gateRest.
 const (
 	gateFrom    = 50
 	gateTimeout = 2 * time.Second
@@ -176,13 +186,13 @@ func (s *Store) HeldBy(ctx context.Context, owner string) (pacht.Claims, error) 
 	return claims, nil
 }
 
-// claim runs a statement that answers with held jobs, about so many at most.
-func (s *Store) claim(reader *jobReader, claim stmt, most int, run func(stmt) (time.Time, error)) (pacht.Claims, error) {
+// claim runs a statement that answers with held jobs; if with any, it makes room for so many.
+func (s *Store) claim(reader *jobReader, claim stmt, room int, run func(stmt) (time.Time, error)) (pacht.Claims, error) {
 	var claims pacht.Claims
 	claim.each = func(scan scanner) error {
 		job, err := reader.read(scan)
 		if claims.Jobs == nil {
-			claims.Jobs = make([]pacht.JobInfo, 0, min(most, roomAtOnce))
+			claims.Jobs = make([]pacht.JobInfo, 0, room)
 		}
 		claims.Jobs = append(claims.Jobs, job)
 		return err
@@ -198,7 +208,7 @@ func (s *Store) claim(reader *jobReader, claim stmt, most int, run func(stmt) (t
 	return claims, err
 }
 
-// roomAtOnce is for how many jobs a claim makes room before it knows how many there are.
+// roomAtOnce is for how many jobs a claim makes room at most before it knows how many there are.
 const roomAtOnce = 1024
 
 // queueOrder compares as a queue orders its jobs.

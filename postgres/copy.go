@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -152,13 +153,17 @@ func (s *Store) copyRows(ctx context.Context, conn *pgxpool.Conn, now time.Time,
 }
 
 func copyFrom(ctx context.Context, conn *pgxpool.Conn, sql string, rows []copied, encode func(*copyData, *copied)) error {
-	_, err := conn.Conn().PgConn().CopyFrom(ctx, &copyReader{rows: rows, encode: encode}, sql)
+	r := &copyReader{rows: rows, encode: encode}
+	defer r.stop()
+	_, err := conn.Conn().PgConn().CopyFrom(ctx, r, sql)
 	return err
 }
 
 // copyReader encodes rows piece by piece, while the server stores those before. No bound of the
 // server's ends a COPY whose next piece does not come.
 type copyReader struct {
+	mu         sync.Mutex
+	stopped    bool     // the rows are the caller's again: pgx may still be reading when it gives up
 	rows       []copied // that are left
 	encode     func(*copyData, *copied)
 	data       copyData
@@ -166,11 +171,16 @@ type copyReader struct {
 	begun, end bool
 }
 
-// copyPiece is from how many bytes on a piece is large enough: pgx asks for 64 KiB.
+// copyPiece is from how many bytes on a piece is sent: the server has work while the next is encoded.
 const copyPiece = 32 << 10
 
 func (c *copyReader) Read(b []byte) (int, error) {
 	failpoint.Here("postgres.copy.piece")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return 0, io.ErrClosedPipe
+	}
 	if c.read == len(c.data.buf) {
 		if c.end {
 			return 0, io.EOF
@@ -180,6 +190,12 @@ func (c *copyReader) Read(b []byte) (int, error) {
 	n := copy(b, c.data.buf[c.read:])
 	c.read += n
 	return n, nil
+}
+
+func (c *copyReader) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
 }
 
 func (c *copyReader) piece() {

@@ -28,7 +28,9 @@ type floors struct {
 	mu     sync.Mutex
 	by     map[floorKey]*floor
 	resets int
-	thin   map[string]bool // queues whose last claim brought few jobs
+	// thin are those, of any resets, whose last claim came short and brought few jobs: the next one is
+	// likely to.
+	thin map[floorKey]bool
 }
 
 // floorKey is whose floor it is, and how often floors had been reset when that was asked: what
@@ -53,17 +55,20 @@ type pair struct {
 // bottom is before every row.
 var bottom = pair{0, math.MinInt64}
 
-// start answers where to start a claim, and whether that is the start of the queue.
-func (f *floors) start(req pacht.ClaimRequest) (key floorKey, from [pacht.MaxPriority]pair, full bool) {
+// start answers where to start a claim, whether that is the start of the queue, and whether the
+// claim is likely to bring few jobs.
+func (f *floors) start(req pacht.ClaimRequest) (key floorKey, from [pacht.MaxPriority]pair, full, thin bool) {
 	kinds := slices.Sorted(slices.Values(req.Kinds))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key = floorKey{req.Queue, strings.Join(kinds, " "), f.resets} // no name has a blank
+	key = floorKey{queue: req.Queue, kinds: strings.Join(kinds, " ")} // no name has a blank
+	thin = f.thin[key]
+	key.resets = f.resets
 	fl := f.by[key]
 	if fl == nil || fl.looked.Elapsed() > max(lookEvery, lookShare*fl.took) {
-		return key, fromBottom(), true
+		return key, fromBottom(), true, thin
 	}
-	return key, fl.pairs, false
+	return key, fl.pairs, false, thin
 }
 
 func fromBottom() (from [pacht.MaxPriority]pair) {
@@ -73,21 +78,27 @@ func fromBottom() (from [pacht.MaxPriority]pair) {
 	return from
 }
 
-// isThin says whether the last claim from this queue brought few jobs: the next is likely to.
-func (f *floors) isThin(queue string) bool {
+// brought takes in how many jobs a claim brought in all. One that got as many as it asked for, and
+// asked for few, says nothing of the queue.
+func (f *floors) brought(key floorKey, jobs, limit int) {
+	key.resets = 0
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.thin[queue]
+	switch {
+	case jobs >= gateFrom:
+		delete(f.thin, key)
+	case jobs < limit:
+		if f.thin == nil {
+			f.thin = map[floorKey]bool{}
+		}
+		f.thin[key] = true
+	}
 }
 
 // learn takes in what a claim gave, that was full or short of its limit.
 func (f *floors) learn(key floorKey, began clock.Instant, full, short bool, jobs []pacht.JobInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.thin == nil {
-		f.thin = map[string]bool{}
-	}
-	f.thin[key.queue] = len(jobs) < gateFrom
 	if key.resets != f.resets {
 		return
 	}

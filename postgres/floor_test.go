@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/pacht-queue/pacht"
 	"github.com/pacht-queue/pacht/internal/clock"
@@ -10,7 +12,7 @@ import (
 // floorAt makes the store believe that its claims have got to
 // this job.
 func floorAt(s *Store, j pacht.JobInfo) {
-	key, _, _ := s.floors.start(request("owner", 1))
+	key, _, _, _ := s.floors.start(request("owner", 1))
 	s.floors.learn(key, clock.Now(), true, false, []pacht.JobInfo{j})
 }
 
@@ -78,5 +80,44 @@ func TestReleasedJobKeepsItsPlaceWhateverTheFloor(t *testing.T) { // R5, S061
 	}
 	if got := claimIDs(t, s, 1); got[0] != ids[0] {
 		t.Errorf("claimed %v, want the released %d", got, ids[0])
+	}
+}
+
+// Turns cost an idle worker a round trip for nothing; what few jobs say that were asked for as few
+// must not be taken for an empty queue.
+func TestOnlyAClaimThatCameShortWithFewJobsMakesTheNextAskForNoTurn(t *testing.T) {
+	s, pool := newStore(t)
+	thin := func(limit int) bool {
+		_, _, _, thin := s.floors.start(request("owner", limit))
+		return thin
+	}
+	enqueue(t, s, 300)
+	if claim(t, s, 20); thin(100) {
+		t.Error("20 jobs came of 20 that were asked for, and the queue counts as thin")
+	}
+	if claim(t, s, 500); thin(100) {
+		t.Error("280 jobs came, and the queue counts as thin")
+	}
+	if claim(t, s, 500); !thin(100) {
+		t.Error("no job came, and the queue does not count as thin")
+	}
+	if _, _, _, other := s.floors.start(pacht.ClaimRequest{Owner: "owner", Queue: "other", Kinds: request("owner", 1).Kinds, Limit: 100}); other {
+		t.Error("another queue counts as thin")
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), s.sql.Gate, s.schema+" default"); err != nil {
+		t.Fatal(err)
+	}
+	enqueue(t, s, 200)
+	from := time.Now()
+	if got := claim(t, s, 100); len(got) != 100 || time.Since(from) >= gateTimeout {
+		t.Errorf("%d jobs after %s: it waited for a turn", len(got), time.Since(from))
+	}
+	if thin(100) {
+		t.Error("100 jobs came, and the queue still counts as thin")
 	}
 }

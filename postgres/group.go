@@ -17,9 +17,10 @@ import (
 // Goroutines that enqueue one job each at the same time share a transaction: a statement, a
 // commit and a notice for all of them. Nobody waits for a timer: a group goes out as soon as none
 // is on its way, or one that carries a single job, with what has gathered by then. More at once
-// would be smaller, and cost more. One that takes long is not waited for: behind a connection that has gone silent others would stand for nothing. Jobs with
-// keys and large ones go alone; so does, once more, whatever was in a group that the server
-// refused. On pools whose hooks look at the caller's context all go alone.
+// would be smaller, and cost more. One that takes long is not waited for: behind a connection that
+// has gone silent others would stand for nothing. Jobs with keys and large ones go alone; so does,
+// once more, whatever was in a group that the server refused. On pools whose hooks look at the
+// caller's context all go alone.
 const (
 	groupsAtOnce = 2
 	groupLimit   = 500
@@ -105,7 +106,7 @@ func (s *Store) startSender() {
 }
 
 // mayGo says whether another group is worth its transaction. Called with the lock held.
-func (g *group) mayGo() bool { return g.flying <= 1 }
+func (g *group) mayGo() bool { return g.flying <= 1 || len(g.waiting) >= groupLimit }
 
 // load is what one sender has on its way.
 type load struct {

@@ -25,12 +25,12 @@ func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 	return answers, nil
 }
 
-// enqueue stores jobs and answers row by row. The caller holds the write lock: so a key that
-// was not found is free until the commit (R11).
 // BatchSize implements pacht.Enqueuer: so many take a few hundredths of a second, in which nobody else
 // writes.
 func (s *Store) BatchSize() int { return 1000 }
 
+// enqueue stores jobs and answers row by row. The caller holds the write lock: so a key that
+// was not found is free until the commit (R11).
 func (s *Store) enqueue(ctx context.Context, r runner, now int64, jobs []pacht.NewJob) ([]pacht.Enqueued, error) {
 	answers := make([]pacht.Enqueued, len(jobs))
 	settings := map[string]pacht.QueueSettings{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,7 +78,8 @@ func (s *settler) take() (batch []outcome) {
 		batch, s.wait, s.room = s.wait, s.room, nil
 		return batch
 	}
-	batch, s.wait = s.wait[:pacht.MaxBatch:pacht.MaxBatch], s.wait[pacht.MaxBatch:]
+	batch = slices.Clone(s.wait[:pacht.MaxBatch])
+	s.wait = slices.Delete(s.wait, 0, pacht.MaxBatch)
 	select {
 	case s.work <- struct{}{}:
 	default:

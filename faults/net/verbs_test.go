@@ -337,7 +337,7 @@ func ageSQLite(w *twin, s *sqlite.Store, d time.Duration) {
 
 // reads are the methods that write nothing, and so have no answer that could matter.
 var reads = []string{
-	"Attempts", "Audit", "BreakCounts", "Breaks", "Check", "ClaimSQL", "Close", "Counts", "Decisions", "Due", "Effects",
+	"Attempts", "Audit", "BatchSize", "BreakCounts", "Breaks", "Check", "ClaimSQL", "Close", "Counts", "Decisions", "Due", "Effects",
 	"HeldBy", "Job", "Jobs", "LeaseStats", "Listen", "Now", "OpenEffects", "Queues", "Reports", "Schema", "Steps", "Waiting",
 	"Watch", "Workers", "MigrationSQL", "Migrations",
 }
