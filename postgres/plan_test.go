@@ -117,6 +117,7 @@ func TestClaimAndRenewalTouchNoIndex(t *testing.T) { // S061
 			t.Fatal(err)
 		}
 	}
+	s.giveUpConnections() // a session that ends tells its statistics at once
 	const stats = "SELECT n_tup_upd || ' ' || n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = 'pacht' AND relname = 'leases'"
 	var all, hot int
 	until(t, "the statistics have arrived", func() bool {
