@@ -164,3 +164,12 @@ func TestManyJobsWakeWhoSleeps(t *testing.T) {
 		t.Errorf("told of %s too", <-e.woken)
 	}
 }
+
+// Whoever gives an enqueue up has its jobs back when the call returns, though pgx may still be reading.
+func TestCopyThatWasGivenUpReadsTheJobsNoMore(t *testing.T) {
+	r := &copyReader{rows: make([]copied, 3), encode: func(*copyData, *copied) { t.Error("a job was read") }}
+	r.stop()
+	if n, err := r.Read(make([]byte, 100)); n != 0 || err == nil {
+		t.Errorf("it read %d bytes, %v", n, err)
+	}
+}
