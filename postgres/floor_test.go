@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -104,14 +103,7 @@ func TestOnlyAClaimThatCameShortWithFewJobsMakesTheNextAskForNoTurn(t *testing.T
 	if _, _, _, other := s.floors.start(pacht.ClaimRequest{Owner: "owner", Queue: "other", Kinds: request("owner", 1).Kinds, Limit: 100}); other {
 		t.Error("another queue counts as thin")
 	}
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), s.sql.Gate, s.schema+" default"); err != nil {
-		t.Fatal(err)
-	}
+	keepTurn(t, s, pool)
 	enqueue(t, s, 200)
 	from := time.Now()
 	if got := claim(t, s, 100); len(got) != 100 || time.Since(from) >= gateTimeout {

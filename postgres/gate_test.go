@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/pacht-queue/pacht"
 )
 
@@ -48,18 +50,24 @@ func TestLargeClaimsAtOnceLeaveNothingBusy(t *testing.T) { // R12
 	}
 }
 
-// Whoever has the turn and does not end keeps nobody from claiming, and is waited for once.
-func TestClaimsGoOnWithoutTurnsIfOneIsStuck(t *testing.T) {
-	s, pool := newStore(t)
-	enqueue(t, s, 200)
+// keepTurn takes the turn of the default queue and has it to the end of the test.
+func keepTurn(t *testing.T, s *Store, pool *pgxpool.Pool) {
+	t.Helper()
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.Background())
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
 	if _, err := tx.Exec(t.Context(), s.sql.Gate, s.schema+" default"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Whoever has the turn and does not end keeps nobody from claiming, and is waited for once.
+func TestClaimsGoOnWithoutTurnsIfOneIsStuck(t *testing.T) {
+	s, pool := newStore(t)
+	enqueue(t, s, 200)
+	keepTurn(t, s, pool)
 	from := time.Now()
 	first := claim(t, s, 100)
 	waited := time.Since(from)

@@ -35,8 +35,7 @@ func newJobReader() *jobReader {
 // newClaimReader reads what claim.sql answers: not what the caller knows, whose claim it is and of
 // which queue.
 func newClaimReader(req pacht.ClaimRequest) *jobReader {
-	r := newJobReader()
-	r.queue, r.owner, r.status = word(req.Queue), word(req.Owner), word(pacht.Processing)
+	r := &jobReader{queue: word(req.Queue), owner: word(req.Owner), status: word(pacht.Processing)}
 	j := &r.job
 	r.columns = []any{
 		&j.ID, &r.kind, &j.Priority, &r.args, &r.metadata,

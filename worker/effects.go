@@ -46,11 +46,14 @@ func (h *hold) unanswered() error {
 	return fmt.Errorf("%w: %s", pacht.ErrEffectOpen, strings.Join(open, ", "))
 }
 
+// first says that the job was never claimed before.
+func (h *hold) first() bool { return h.job.Token <= 1 }
+
 // recall looks for effects that earlier attempts have left without an answer, and that this handler
 // may not have asked about: nothing is completed over them (R10). It asks the database only for
 // jobs that were claimed before.
 func (h *hold) recall(ctx context.Context) error {
-	if h.job.Token <= 1 {
+	if h.first() {
 		return nil
 	}
 	effects, err := h.w.store.Effects(ctx, h.job.ID)
@@ -66,7 +69,7 @@ func (h *hold) recall(ctx context.Context) error {
 // remember is recall for a handler that has returned, until the database answers or the worker
 // stops. The job is held and renewed meanwhile.
 func (h *hold) remember() {
-	if h.job.Token <= 1 {
+	if h.first() {
 		return // as recall, without a timer for each job
 	}
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {

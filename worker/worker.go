@@ -206,8 +206,8 @@ func (w *Worker) start(ctx context.Context) (run context.Context, end func(), er
 	w.taking, w.giveUp = context.WithCancel(ctx)
 	run = w.taking
 	// Handlers and results outlive the signal to stop (S032); values of ctx are kept.
-	w.base, w.finish = context.WithCancelCause(context.WithoutCancel(ctx))
 	w.values = context.WithoutCancel(ctx)
+	w.base, w.finish = context.WithCancelCause(w.values)
 	var telling, keepers sync.WaitGroup
 	telling.Go(w.events.run)
 	end = func() {
