@@ -25,13 +25,18 @@ SELECT
     false,
     a.ended_at
 FROM pacht.attempts AS a
-INNER JOIN pacht.jobs AS j ON j.job_id = a.job_id
+CROSS JOIN LATERAL (
+    SELECT j.job_id, j.kind, j.queue, j.priority, j.max_attempts, j.max_crashes, j.ttl_ms, j.crash_policy, j.created_at
+    FROM pacht.jobs AS j
+    WHERE j.job_id = a.job_id
+    LIMIT 1
+) AS j
 WHERE a.next_status = $1::text
     AND a.next_status IN ('Dead', 'Cancelled')
     AND ($2::text = '' OR j.kind = $2::text)
     AND ($3::text = '' OR j.queue = $3::text)
     AND ($4::bigint = 0 OR a.job_id < $4::bigint)
-    AND NOT EXISTS (SELECT 1 FROM pacht.leases AS l WHERE l.job_id = a.job_id)
-    AND NOT EXISTS (SELECT 1 FROM pacht.attempts AS b WHERE b.job_id = a.job_id AND b.token > a.token)
+    AND (SELECT true FROM pacht.leases AS l WHERE l.job_id = a.job_id) IS NOT TRUE
+    AND (SELECT true FROM pacht.attempts AS b WHERE b.job_id = a.job_id AND b.token > a.token LIMIT 1) IS NOT TRUE
 ORDER BY a.job_id DESC
 LIMIT $5::bigint;

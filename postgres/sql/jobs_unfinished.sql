@@ -47,5 +47,10 @@ FROM (
     ORDER BY l.job_id DESC
     LIMIT $7::bigint
 ) AS l
-INNER JOIN pacht.jobs AS j ON j.job_id = l.job_id
+CROSS JOIN LATERAL (
+    SELECT j.job_id, j.kind, j.queue, j.priority, j.max_crashes, j.ttl_ms, j.crash_policy, j.created_at
+    FROM pacht.jobs AS j
+    WHERE j.job_id = l.job_id
+    LIMIT 1
+) AS j
 ORDER BY j.job_id DESC;

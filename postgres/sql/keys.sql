@@ -14,22 +14,34 @@ seen AS MATERIALIZED (
         k.job_id,
         encode(k.fingerprint, 'hex') AS fingerprint,
         k.expires_at <= statement_timestamp()
-            AND NOT EXISTS (SELECT 1 FROM pacht.leases AS l WHERE l.job_id = k.job_id) AS over
+            AND (SELECT true FROM pacht.leases AS l WHERE l.job_id = k.job_id) IS NOT TRUE AS over
     FROM asked AS a
-    INNER JOIN pacht.keys AS k ON k.scope = a.scope AND k.key = a.key
+    CROSS JOIN LATERAL (
+        SELECT k.scope, k.key, k.job_id, k.fingerprint, k.expires_at
+        FROM pacht.keys AS k
+        WHERE k.scope = a.scope AND k.key = a.key
+        LIMIT 1
+    ) AS k
 ),
 due AS MATERIALIZED (
-    SELECT k.scope, k.key
-    FROM seen AS s
-    INNER JOIN pacht.keys AS k ON k.scope = s.scope AND k.key = s.key AND k.job_id = s.job_id
-    WHERE s.over
-    ORDER BY k.scope, k.key
-    FOR UPDATE OF k
+    SELECT k.place
+    FROM (
+        SELECT s.scope, s.key, s.job_id
+        FROM seen AS s
+        WHERE s.over
+        ORDER BY s.scope, s.key
+    ) AS s
+    CROSS JOIN LATERAL (
+        SELECT k.ctid AS place
+        FROM pacht.keys AS k
+        WHERE k.scope = s.scope AND k.key = s.key AND k.job_id = s.job_id
+        LIMIT 1
+        FOR UPDATE
+    ) AS k
 ),
 freed AS (
     DELETE FROM pacht.keys AS k
-    USING due AS d
-    WHERE k.scope = d.scope AND k.key = d.key
+    WHERE k.ctid = ANY (ARRAY(SELECT d.place FROM due AS d))
 )
 SELECT a.place, CASE WHEN s.over THEN 0 ELSE coalesce(s.job_id, 0) END, coalesce(s.fingerprint, '')
 FROM asked AS a

@@ -10,7 +10,12 @@ late AS (
     INSERT INTO pacht.reports (job_id, token, at, owner, outcome, error)
     SELECT a.job_id, a.token, statement_timestamp(), t.owner, a.outcome, nullif(a.error, '')
     FROM asked AS a
-    INNER JOIN pacht.attempts AS t ON t.job_id = a.job_id AND t.token = a.token
+    CROSS JOIN LATERAL (
+        SELECT t.owner, t.outcome
+        FROM pacht.attempts AS t
+        WHERE t.job_id = a.job_id AND t.token = a.token
+        LIMIT 1
+    ) AS t
     WHERE $5::boolean AND t.outcome <> a.outcome
     ORDER BY a.job_id, a.token, a.outcome
     ON CONFLICT (job_id, token, outcome) DO NOTHING

@@ -4,7 +4,7 @@
 -- $1 from this block, $2 how many blocks, $3 expired at least this long ago, in microseconds,
 -- $4 limit, $5 the table's name
 WITH due AS MATERIALIZED (
-    SELECT k.scope, k.key
+    SELECT k.ctid AS place
     FROM pacht.keys AS k
     WHERE k.ctid >= ('(' || $1::bigint || ',0)')::tid
         AND k.ctid < ('(' || $1::bigint + $2::bigint || ',0)')::tid
@@ -15,9 +15,7 @@ WITH due AS MATERIALIZED (
 ),
 gone AS (
     DELETE FROM pacht.keys AS k
-    USING due AS d
-    WHERE k.scope = d.scope
-        AND k.key = d.key
+    WHERE k.ctid = ANY (ARRAY(SELECT d.place FROM due AS d))
     RETURNING k.job_id
 )
 SELECT
