@@ -65,7 +65,9 @@ func ahead(t *testing.T, s *stalled) (ids []pacht.ID, w *running, begun *atomic.
 		}
 		return list
 	}
-	eventually(t, 20*time.Second, "jobs are claimed ahead", func() bool { return s.waits.Load() && len(waiting()) >= 50 })
+	eventually(t, 20*time.Second, "jobs are claimed ahead, and all slots have begun", func() bool {
+		return s.waits.Load() && len(waiting()) >= 50 && int(begun.Load()) == 100+w.seen.count(worker.EventSettled)
+	})
 	return ids, w, begun, waiting
 }
 
