@@ -17,13 +17,13 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 	if err := req.Validate(); err != nil {
 		return pacht.Claims{}, err
 	}
-	key, from, full, thin := s.floors.start(req)
-	claims, err := s.claimFrom(ctx, req, key, from, full, req.Limit >= gateFrom && !thin)
-	if err == nil && !full && len(claims.Jobs) < req.Limit {
-		claims, err = s.lookBehind(ctx, req, key, claims)
+	at := s.floors.start(req)
+	claims, err := s.claimFrom(ctx, &req, &at, inTurn(at.depth, req.Limit))
+	if err == nil && !at.full && len(claims.Jobs) < req.Limit {
+		claims, err = s.lookBehind(ctx, req, at, claims)
 	}
 	if err == nil {
-		s.floors.brought(key, len(claims.Jobs), req.Limit)
+		s.floors.brought(at, len(claims.Jobs), req.Limit)
 	}
 	return claims, err
 }
@@ -32,11 +32,12 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 // floor on. If that is refused, its error comes again with the next claim, and the jobs of this one
 // are held. They must not wait for it long: their leases run. If its answer is lost, it may
 // hold more of them, and HeldBy tells of all (R4).
-func (s *Store) lookBehind(ctx context.Context, req pacht.ClaimRequest, key floorKey, claims pacht.Claims) (pacht.Claims, error) {
+func (s *Store) lookBehind(ctx context.Context, req pacht.ClaimRequest, at start, claims pacht.Claims) (pacht.Claims, error) {
 	req.Limit -= len(claims.Jobs)
 	look, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	behind, err := s.claimFrom(look, req, key, fromBottom(), true, false)
+	at.full, at.from = true, fromBottom()
+	behind, err := s.claimFrom(look, &req, &at, false)
 	switch {
 	case err == nil:
 		claims.Now, claims.Jobs = behind.Now, append(claims.Jobs, behind.Jobs...)
@@ -46,23 +47,25 @@ func (s *Store) lookBehind(ctx context.Context, req pacht.ClaimRequest, key floo
 	return claims, nil
 }
 
-func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floorKey, from [pacht.MaxPriority]pair, full, inTurn bool) (pacht.Claims, error) {
+// claimFrom makes one claim. One that has waited for its turn may ask for another number of jobs than
+// it was sent for, and start elsewhere: that stands in req and at afterwards.
+func (s *Store) claimFrom(ctx context.Context, req *pacht.ClaimRequest, at *start, inTurn bool) (pacht.Claims, error) {
 	number := s.doubts.next()
-	args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(from)...)
-	claim := stmt{sql: s.sql.Claim, args: append(args, s.doubts.store, number)}
 	room := min(req.Limit, roomAtOnce)
 	if !inTurn {
 		room = min(room, gateFrom)
 	}
 	var claims pacht.Claims
 	var began clock.Instant
+	from := *at
 	err := s.again(ctx, false, "claim from queue "+req.Queue, func() error {
-		began = clock.Now()
+		began, *at = clock.Now(), from
 		var err error
-		claims, err = s.claim(newClaimReader(req), claim, room, func(claim stmt) (time.Time, error) {
+		claims, err = s.claim(newClaimReader(*req), stmt{sql: s.sql.Claim}, room, func(claim stmt) (time.Time, error) {
 			if inTurn && clock.Now().Time().UnixNano() > s.gateless.Load() {
-				return s.claimInTurn(ctx, req.Queue, s.claiming(req.Owner), claim, &began)
+				return s.claimInTurn(ctx, req, at, number, claim, &began)
 			}
+			claim.args = s.claimArgs(req, at, number, false)
 			return s.transact(ctx, s.own, lockTimeout, s.claiming(req.Owner), claim)
 		})
 		return err
@@ -72,23 +75,40 @@ func (s *Store) claimFrom(ctx context.Context, req pacht.ClaimRequest, key floor
 		return pacht.Claims{}, err
 	}
 	slices.SortFunc(claims.Jobs, queueOrder)
-	s.floors.learn(key, began, full, len(claims.Jobs) < req.Limit, claims.Jobs)
+	s.floors.learn(*at, began, len(claims.Jobs) < req.Limit, claims.Jobs)
 	return claims, nil
 }
 
+// claimArgs are those of claim.sql; tells says that the claim has the turn, and others go on from it.
+func (s *Store) claimArgs(req *pacht.ClaimRequest, at *start, number int64, tells bool) []any {
+	args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(at.from)...)
+	args = append(args, s.doubts.store, number)
+	if tells && at.tells() {
+		return append(args, at.key.kindsNumber(), at.lookAt)
+	}
+	return append(args, nil, int64(0))
+}
+
 // Large claims of a queue go one after the other: see gate.sql. Small ones, and those that are likely
-// to bring few, are over sooner than a turn would be; where many have come to an idle queue, the first
-// ones of its workers may meet. If the turn does not come in time, because who has it is stuck, claims
-// go without turns for gateRest.
+// to bring few, are over sooner than a turn would be; but not where large ones are made: there a small
+// one walks over what others have just taken, locks it, and has their settles find it busy. Where many
+// have come to an idle queue, the first ones of its workers may meet. If the turn does not come in time,
+// because who has it is stuck, claims go without turns for gateRest.
 const (
 	gateFrom    = 50
 	gateTimeout = 2 * time.Second
 	gateRest    = time.Minute
 )
 
+func inTurn(d depth, limit int) bool { return d == deep || d == unsaid && limit >= gateFrom }
+
+// roomAfter is for how long a claim waits for its turn at least before it asks again for how many jobs
+// there is room: whoever waits for nobody does best to have some run while others are being claimed.
+const roomAfter = 5 * time.Millisecond
+
 // claimInTurn waits for the turn in a round trip of its own: a claim that is on its way would be
 // made for a client that has died meanwhile, or has given up. It tells when the claim began.
-func (s *Store) claimInTurn(ctx context.Context, queue string, claiming, claim stmt, began *clock.Instant) (time.Time, error) {
+func (s *Store) claimInTurn(ctx context.Context, req *pacht.ClaimRequest, at *start, number int64, claim stmt, began *clock.Instant) (time.Time, error) {
 	conn, ctx, release, err := s.acquire(ctx, s.own)
 	if err != nil {
 		return time.Time{}, err
@@ -102,17 +122,38 @@ func (s *Store) claimInTurn(ctx context.Context, queue string, claiming, claim s
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, -clock.Since(end)/4)
 	}
-	turn := append(s.opening(max(patience, time.Millisecond), s.idle(), false, &now), stmt{sql: s.sql.Gate, args: []any{s.schema + " " + queue}})
-	err = s.send(ctx, conn, s.own, turn)
+	var waited int64 // microseconds
+	err = s.send(ctx, conn, s.own, append(s.opening(max(patience, time.Millisecond), s.idle(), false, &now),
+		stmt{sql: s.sql.Gate, args: []any{s.schema + " " + req.Queue}, each: func(scan scanner) error {
+			var ignored string
+			return scan(&ignored, &waited)
+		}},
+		stmt{sql: s.sql.Reached, args: []any{req.Queue, at.key.kindsNumber()}, each: func(scan scanner) error {
+			var priority int
+			var got pair
+			var lookAt int64
+			err := scan(&priority, &got.runAt, &got.id, &lookAt)
+			if err == nil {
+				at.goOn(priority, got, lookAt)
+			}
+			return err
+		}}))
 	*began = clock.Now()
 	switch {
 	case slices.Contains([]string{"55P03", "57014"}, code(err)): // lock_not_available, query_canceled
 		s.gateless.Store(clock.Now().Time().Add(gateRest).UnixNano())
-		return s.transactOn(ctx, conn, s.own, lockTimeout, claiming, claim)
+		claim.args = s.claimArgs(req, at, number, false)
+		return s.transactOn(ctx, conn, s.own, lockTimeout, s.claiming(req.Owner), claim)
 	case err != nil:
 		return time.Time{}, err // nothing was asked for that could have been done
 	}
-	if err := s.send(ctx, conn, s.own, []stmt{claiming, claim, {sql: s.sql.Commit}}); err != nil {
+	if req.Room != nil && waited >= roomAfter.Microseconds() {
+		if room := req.Room(); room > 0 {
+			req.Limit = min(room, pacht.MaxBatch)
+		}
+	}
+	claim.args = s.claimArgs(req, at, number, true)
+	if err := s.send(ctx, conn, s.own, []stmt{s.claiming(req.Owner), claim, {sql: s.sql.Commit}}); err != nil {
 		return time.Time{}, sent(err)
 	}
 	return now.UTC(), nil

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strings"
@@ -18,6 +19,10 @@ import (
 // starts there. It is a hint and no more: rows behind it, which committed late or were put
 // back, are found by a look from the start, which is made after each claim that gave fewer
 // rows than asked, and at least every second or 50 looks' time, whichever is longer.
+//
+// Of several processes each would walk over all that the others hold. So claims that go in turn
+// leave word of how far they have got (table floors), and the next one goes on from there, whoever
+// makes it, until the look on which that rests is as old.
 const (
 	lookEvery = time.Second
 	lookShare = 50
@@ -28,24 +33,29 @@ type floors struct {
 	mu     sync.Mutex
 	by     map[floorKey]*floor
 	resets int
-	// thin are those, of any resets, whose last claim came short and brought few jobs: the next one is
-	// likely to.
-	thin map[floorKey]bool
 }
 
-// floorKey is whose floor it is, and how often floors had been reset when that was asked: what
-// was seen before a reset may be behind what was put back.
-type floorKey struct {
-	queue, kinds string
-	resets       int
-}
+type floorKey struct{ queue, kinds string }
 
-// floor is where claims may start.
+// floor is what this store's claims have learned of a queue.
 type floor struct {
+	known  bool // how far they have got; else the next one looks from the start
 	pairs  [pacht.MaxPriority]pair
 	looked clock.Instant // when the last look from the start began
-	took   time.Duration // how long that took; 0 = never looked
+	took   time.Duration // how long that took
+	resets int           // how often floors had been reset before it
+	depth  depth
 }
+
+// depth is what the last claim that tells has told of a queue: one that got as many as it asked for,
+// and asked for few, does not.
+type depth int
+
+const (
+	unsaid depth = iota
+	thin         // it came short and brought few: so will the next one
+	deep         // it brought many
+)
 
 type pair struct {
 	runAt int64 // microseconds since 1970; 0 = before all
@@ -55,20 +65,37 @@ type pair struct {
 // bottom is before every row.
 var bottom = pair{0, math.MinInt64}
 
-// start answers where to start a claim, whether that is the start of the queue, and whether the
-// claim is likely to bring few jobs.
-func (f *floors) start(req pacht.ClaimRequest) (key floorKey, from [pacht.MaxPriority]pair, full, thin bool) {
+// start is where a claim starts, and on what that rests.
+type start struct {
+	key    floorKey
+	from   [pacht.MaxPriority]pair
+	full   bool // from the start of the queue
+	depth  depth
+	resets int   // what was seen before a reset may be behind what was put back
+	alone  bool  // this store has put a job back since it looked last: it takes nobody's word
+	lookAt int64 // when others gave it: the end of that, in microseconds since 1970
+}
+
+func (f *floors) start(req pacht.ClaimRequest) start {
 	kinds := slices.Sorted(slices.Values(req.Kinds))
+	at := start{key: floorKey{req.Queue, strings.Join(kinds, " ")}, full: true} // no name has a blank
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key = floorKey{queue: req.Queue, kinds: strings.Join(kinds, " ")} // no name has a blank
-	thin = f.thin[key]
-	key.resets = f.resets
-	fl := f.by[key]
-	if fl == nil || fl.looked.Elapsed() > max(lookEvery, lookShare*fl.took) {
-		return key, fromBottom(), true, thin
+	fl := f.by[at.key]
+	if fl == nil {
+		fl = &floor{}
+		if f.by == nil {
+			f.by = map[floorKey]*floor{}
+		}
+		f.by[at.key] = fl
 	}
-	return key, fl.pairs, false, thin
+	at.depth, at.resets, at.alone = fl.depth, f.resets, fl.resets != f.resets
+	if at.full = !fl.known || fl.looked.Elapsed() > max(lookEvery, lookShare*fl.took); at.full {
+		at.from = fromBottom()
+	} else {
+		at.from = fl.pairs
+	}
+	return at
 }
 
 func fromBottom() (from [pacht.MaxPriority]pair) {
@@ -78,49 +105,56 @@ func fromBottom() (from [pacht.MaxPriority]pair) {
 	return from
 }
 
-// brought takes in how many jobs a claim brought in all. One that got as many as it asked for, and
-// asked for few, says nothing of the queue.
-func (f *floors) brought(key floorKey, jobs, limit int) {
-	key.resets = 0
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case jobs >= gateFrom:
-		delete(f.thin, key)
-	case jobs < limit:
-		if f.thin == nil {
-			f.thin = map[floorKey]bool{}
-		}
-		f.thin[key] = true
+// goOn takes in how far a claim of some store has got in a priority, and until when that holds.
+func (a *start) goOn(priority int, at pair, lookAt int64) {
+	if a.alone {
+		return
+	}
+	a.full, a.lookAt = false, lookAt
+	if p := &a.from[priority-1]; at.compare(*p) > 0 {
+		*p = at
 	}
 }
 
-// learn takes in what a claim gave, that was full or short of its limit.
-func (f *floors) learn(key floorKey, began clock.Instant, full, short bool, jobs []pacht.JobInfo) {
+// tells says whether others may go on from where this claim gets to.
+func (a *start) tells() bool { return a.full || a.lookAt != 0 }
+
+// kindsNumber stands for the kinds in the table, where a collision is as harmless as a wrong hint.
+func (k floorKey) kindsNumber() int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(k.kinds)) // never fails
+	return int64(h.Sum64())
+}
+
+// brought takes in how many jobs a claim brought in all, of how many it asked for.
+func (f *floors) brought(at start, jobs, limit int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if key.resets != f.resets {
+	switch fl := f.by[at.key]; {
+	case jobs >= gateFrom:
+		fl.depth = deep
+	case jobs < limit:
+		fl.depth = thin
+	}
+}
+
+// learn takes in what a claim gave, that began then, and was full or short of its limit.
+func (f *floors) learn(at start, began clock.Instant, short bool, jobs []pacht.JobInfo) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fl := f.by[at.key]
+	if at.resets != f.resets {
 		return
+	}
+	if at.full {
+		fl.known, fl.pairs, fl.looked, fl.took, fl.resets = true, fromBottom(), began, began.Elapsed(), at.resets
 	}
 	if short {
-		delete(f.by, key)
-		return
-	}
-	fl := f.by[key]
-	switch {
-	case full:
-		if f.by == nil {
-			f.by = map[floorKey]*floor{}
-		}
-		fl = &floor{pairs: fromBottom(), looked: began, took: began.Elapsed()}
-		f.by[key] = fl
-	case fl == nil:
-		return // reset in between
+		fl.known = false
 	}
 	for _, j := range jobs {
-		at := pair{j.RunAt.UnixMicro(), int64(j.ID)}
-		if p := &fl.pairs[j.Priority-1]; at.compare(*p) > 0 {
-			*p = at
+		if p, to := &fl.pairs[j.Priority-1], (pair{j.RunAt.UnixMicro(), int64(j.ID)}); to.compare(*p) > 0 {
+			*p = to
 		}
 	}
 }
@@ -133,8 +167,10 @@ func (p pair) compare(q pair) int {
 func (f *floors) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.by = nil
 	f.resets++
+	for _, fl := range f.by {
+		fl.known = false
+	}
 }
 
 func floorArgs(from [pacht.MaxPriority]pair) []any {

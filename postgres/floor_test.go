@@ -11,8 +11,9 @@ import (
 // floorAt makes the store believe that its claims have got to
 // this job.
 func floorAt(s *Store, j pacht.JobInfo) {
-	key, _, _, _ := s.floors.start(request("owner", 1))
-	s.floors.learn(key, clock.Now(), true, false, []pacht.JobInfo{j})
+	at := s.floors.start(request("owner", 1))
+	at.full = true
+	s.floors.learn(at, clock.Now(), false, []pacht.JobInfo{j})
 }
 
 func claimIDs(t *testing.T, s *Store, limit int) []pacht.ID {
@@ -86,21 +87,21 @@ func TestReleasedJobKeepsItsPlaceWhateverTheFloor(t *testing.T) { // R5, S061
 // must not be taken for an empty queue.
 func TestOnlyAClaimThatCameShortWithFewJobsMakesTheNextAskForNoTurn(t *testing.T) {
 	s, pool := newStore(t)
-	thin := func(limit int) bool {
-		_, _, _, thin := s.floors.start(request("owner", limit))
-		return thin
-	}
+	isThin := func(limit int) bool { return s.floors.start(request("owner", limit)).depth == thin }
 	enqueue(t, s, 300)
-	if claim(t, s, 20); thin(100) {
+	if claim(t, s, 20); isThin(100) {
 		t.Error("20 jobs came of 20 that were asked for, and the queue counts as thin")
 	}
-	if claim(t, s, 500); thin(100) {
+	if claim(t, s, 500); isThin(100) {
 		t.Error("280 jobs came, and the queue counts as thin")
 	}
-	if claim(t, s, 500); !thin(100) {
+	if !inTurn(s.floors.start(request("owner", 1)).depth, 1) {
+		t.Error("280 jobs came, and the next claim of a single one asks for no turn")
+	}
+	if claim(t, s, 500); !isThin(100) {
 		t.Error("no job came, and the queue does not count as thin")
 	}
-	if _, _, _, other := s.floors.start(pacht.ClaimRequest{Owner: "owner", Queue: "other", Kinds: request("owner", 1).Kinds, Limit: 100}); other {
+	if s.floors.start(pacht.ClaimRequest{Owner: "owner", Queue: "other", Kinds: request("owner", 1).Kinds, Limit: 100}).depth == thin {
 		t.Error("another queue counts as thin")
 	}
 	keepTurn(t, s, pool)
@@ -109,7 +110,7 @@ func TestOnlyAClaimThatCameShortWithFewJobsMakesTheNextAskForNoTurn(t *testing.T
 	if got := claim(t, s, 100); len(got) != 100 || time.Since(from) >= gateTimeout {
 		t.Errorf("%d jobs after %s: it waited for a turn", len(got), time.Since(from))
 	}
-	if thin(100) {
+	if isThin(100) {
 		t.Error("100 jobs came, and the queue still counts as thin")
 	}
 }

@@ -53,6 +53,7 @@ type queries struct {
 	Expire         string `sql:"expire"`
 	Expired        string `sql:"expired"`
 	Gate           string `sql:"gate"`
+	Reached        string `sql:"reached"`
 	HeldBy         string `sql:"held_by"`
 	Job            string `sql:"job"`
 	JobsAny        string `sql:"jobs_any"`

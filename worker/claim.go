@@ -42,7 +42,12 @@ func (w *Worker) claimLoop(ctx context.Context, q *queue) {
 			}
 		} else {
 			nap.sent()
-			taken, err = w.claim(ctx, q, limit)
+			taken, err = w.claim(ctx, q, limit, func() int {
+				if room := q.free(); room > 0 {
+					limit = min(room, pacht.MaxBatch)
+				}
+				return limit
+			})
 			unsure = err != nil && !errors.Is(err, pacht.ErrBusy) // that is an answer: nothing was taken
 		}
 		if err != nil {
@@ -70,15 +75,15 @@ func (w *Worker) claimLoop(ctx context.Context, q *queue) {
 	}
 }
 
-// claim takes up to n due jobs and starts their handlers. The call itself is not cancelled
-// by ctx: an answer that is on its way tells what we hold. What comes after ctx has ended is
-// released, not run (S087).
-func (w *Worker) claim(ctx context.Context, q *queue, n int) (int, error) {
+// claim takes up to n due jobs, or as many as room says after a wait, and starts their handlers. The
+// call itself is not cancelled by ctx: an answer that is on its way tells what we hold. What comes
+// after ctx has ended is released, not run (S087).
+func (w *Worker) claim(ctx context.Context, q *queue, n int, room func() int) (int, error) {
 	call, cancel := context.WithTimeout(w.base, callTimeout)
 	defer cancel()
 	failpoint.Here("worker.claim.before")
 	sent := clock.Now()
-	claims, err := w.store.Claim(call, pacht.ClaimRequest{Owner: w.owner, Queue: q.name, Kinds: w.kinds, Limit: n})
+	claims, err := w.store.Claim(call, pacht.ClaimRequest{Owner: w.owner, Queue: q.name, Kinds: w.kinds, Limit: n, Room: room})
 	if err != nil {
 		return 0, err
 	}

@@ -134,6 +134,10 @@ func (n *nap) wait(ctx context.Context) bool {
 	n.k.mu.Lock()
 	n.since = clock.Now()
 	n.k.mu.Unlock()
+	select {
+	case n.k.quiet <- struct{}{}:
+	default:
+	}
 	for {
 		left, waits := n.left()
 		if waits && left <= 0 {

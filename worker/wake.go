@@ -32,6 +32,7 @@ type waker struct {
 	polls  []time.Duration
 	naps   map[string]*nap
 	kicked chan struct{} // has a token while a row may have to be written or taken away
+	quiet  chan struct{} // has a token once a queue has had fewer jobs than slots
 
 	mu    sync.Mutex
 	works bool // notices arrive
@@ -42,7 +43,7 @@ type waker struct {
 }
 
 func newWaker(w *Worker) *waker {
-	k := &waker{w: w, naps: map[string]*nap{}, kicked: make(chan struct{}, 1)}
+	k := &waker{w: w, naps: map[string]*nap{}, kicked: make(chan struct{}, 1), quiet: make(chan struct{}, 1)}
 	for _, d := range fastPolls {
 		if d < w.cfg.Poll {
 			k.polls = append(k.polls, d)
@@ -64,6 +65,11 @@ func (k *waker) run(ctx context.Context) {
 		return
 	}
 	all.Go(func() {
+		select { // until then nobody waits for a notice, and it would be a connection for nothing
+		case <-k.quiet:
+		case <-ctx.Done():
+			return
+		}
 		if err := k.w.store.Listen(ctx, k.w.owner, pacht.Listener{Works: k.listening, Wake: k.heard}); err != nil {
 			k.w.trouble.met(callListen, err)
 		}

@@ -351,3 +351,39 @@ func TestIdleProcessCostsTwoTransactionsASecond(t *testing.T) {
 		})
 	}
 }
+
+// Nobody waits for notices while there is more to do than slots: a worker that comes to a backlog opens
+// its connection for them when it has seen the end of that.
+func TestWorkerListensOnceAQueueHasRunDry(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t, "postgres")
+	s := db.open(t)
+	pool, _ := sleepers(t, db.url)
+	listening := func() bool {
+		var found bool
+		if err := pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%')").Scan(&found); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	const slots, jobs = 10, 30
+	goOn, begun := make(chan struct{}), make(chan struct{}, jobs)
+	enqueue(t, s, jobs)
+	w := start(t, s, lazy(slots, never, func(context.Context, *pacht.Job[task]) error {
+		begun <- struct{}{}
+		<-goOn
+		return nil
+	}))
+	for range slots {
+		<-begun
+	}
+	time.Sleep(300 * time.Millisecond) // a worker without a backlog listens by then
+	if listening() || w.Status().Listening {
+		t.Error("it listens while all slots are taken and more jobs wait")
+	}
+	close(goOn)
+	eventually(t, 30*time.Second, "notices arrive", func() bool { return listening() && w.Status().Listening })
+	if err := w.end(); err != nil {
+		t.Error(err)
+	}
+}

@@ -177,7 +177,7 @@ func (w *Worker) runOne(ctx context.Context) (taken int, err error) {
 	ctx, end, err := w.start(ctx)
 	defer end()
 	for i := 0; i < len(w.queues) && taken == 0 && err == nil; i++ {
-		if taken, err = w.claim(ctx, w.queues[i], 1); errors.Is(err, pacht.ErrUnknown) {
+		if taken, err = w.claim(ctx, w.queues[i], 1, nil); errors.Is(err, pacht.ErrUnknown) {
 			err = w.adopt(ctx, w.queues[i])
 			taken = len(w.holds.list())
 		}

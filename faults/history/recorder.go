@@ -62,6 +62,14 @@ func (r *Recorder) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.En
 // name is how the history knows what was taken.
 func (r *Recorder) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims, error) {
 	c := r.begins(claimed)
+	if room := req.Room; room != nil {
+		req.Room = func() int {
+			if n := room(); n > 0 {
+				req.Limit = min(n, pacht.MaxBatch)
+			}
+			return req.Limit
+		}
+	}
 	got, err := r.Store.Claim(ctx, req)
 	r.returns(c)
 	if err != nil {

@@ -31,6 +31,9 @@ workers AS (
     SET started_at = started_at - d, beat_at = beat_at - d, last_until = last_until - d, stopped_at = stopped_at - d
     FROM by
 ),
+floors AS (
+    UPDATE pacht.floors SET look_at = look_at - d, reached_at = reached_at - d, run_at = run_at - d FROM by
+),
 voided AS (
     UPDATE pacht.voided SET at = at - d FROM by
 ),

@@ -6,7 +6,10 @@
 -- without what the caller knows of them: sorted here, each would be copied once more.
 -- $1 owner, $2 queue, $3 kinds, $4 limit; $5 to $12 the floor of each priority as a pair of
 -- run_at (microseconds since 1970, 0 = before all) and job_id, from where to look; $13 the
--- store's number and $14 the claim's: one that its owner has made void takes nothing (R4)
+-- store's number and $14 the claim's: one that its owner has made void takes nothing (R4); $15 the
+-- number of the kinds, if the claim has the turn and others may go on from where it gets to, else
+-- NULL; $16 until when, in microseconds since 1970: for as long as what it goes on from itself, or
+-- 0 = it looks from the start: a second, or 50 times what that took
 WITH claimed AS (
     UPDATE pacht.leases AS l
     SET status = 'Processing',
@@ -57,6 +60,23 @@ WITH claimed AS (
         l.claimed_at,
         l.lease_until,
         l.cancel_requested
+),
+reached AS (
+    INSERT INTO pacht.floors (queue, kinds, look_at, priority, reached_at, run_at, job_id)
+    SELECT DISTINCT ON (l.priority)
+        $2::text,
+        $15::bigint,
+        coalesce(
+            timestamptz 'epoch' + nullif($16::bigint, 0) * interval '1 microsecond',
+            statement_timestamp() + greatest(interval '1 second', 50 * (clock_timestamp() - statement_timestamp()))),
+        l.priority,
+        statement_timestamp(),
+        l.run_at,
+        l.job_id
+    FROM claimed AS l
+    WHERE $15::bigint IS NOT NULL
+    ORDER BY l.priority, l.run_at DESC, l.job_id DESC
+    ON CONFLICT (queue, kinds, look_at, priority, reached_at) DO NOTHING
 )
 SELECT
     l.job_id,
