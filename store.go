@@ -138,7 +138,7 @@ type Expirer interface {
 	// stamps the time of the pass, so that any number of watchers make one pass at a time
 	// and a pass that dies leaves no trace. A pass is due at the earliest lease_until that
 	// the last one found, or a beat told of, but not before 20 times what that took, or Period if
-	// that is less; every Period, or 50 times what the last one took, up to five minutes, if that is
+	// that is less; every Period, or 100 times what the last one took, up to five minutes, if that is
 	// longer; and once when a worker has missed its beats, and at the last lease_until it told of.
 	Expire(ctx context.Context, req ExpireRequest) (Pass, error)
 }

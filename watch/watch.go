@@ -24,7 +24,7 @@ const callTimeout = time.Minute
 // Config is a watcher's configuration; the zero value works.
 type Config struct {
 	// Period is the longest time between two passes: 10ms to 1h, 0 = 30s. Passes come earlier
-	// when a lease is known to end earlier. Where none is, they come after 50 times what one takes,
+	// when a lease is known to end earlier. Where none is, they come after 100 times what one takes,
 	// up to five minutes, if that is longer: looking through millions of waiting jobs must not cost
 	// much. The missed beats of a worker that died bring a pass, which finds out when its leases end.
 	Period time.Duration

@@ -2,7 +2,7 @@
 -- the turn locked has none; a pass that dies leaves no trace. Reads the leases once from end
 -- to end, because an index on lease_until would be paid for by every renewal. Locks in job
 -- order and waits for nobody (R12); what follows an expiry is pacht.Next (R9).
--- Where no lease is known to end, the next pass is due after 50 times what this one took, up to five
+-- Where no lease is known to end, the next pass is due after 100 times what this one took, up to five
 -- minutes, if that is longer than the period. Where one is, at its end, but not before 20 times what
 -- this one took, up to the period. A worker that missed its beats brings one pass then, which finds
 -- out when its leases end, and one at the last end that it has told of.
@@ -16,7 +16,7 @@ WITH turn AS MATERIALIZED (
             $4::boolean
             OR w.next_at <= statement_timestamp()
             OR coalesce(w.passed_at, '-infinity')
-                + greatest($3::bigint, least(50 * w.took_ms::bigint, 300000)) * interval '1 millisecond' <= statement_timestamp()
+                + greatest($3::bigint, least(100 * w.took_ms::bigint, 300000)) * interval '1 millisecond' <= statement_timestamp()
             OR EXISTS (
                 SELECT 1
                 FROM pacht.workers AS k
@@ -137,7 +137,7 @@ stamp AS (
             statement_timestamp() + least(20 * took.ms::bigint, $3::bigint) * interval '1 millisecond',
             least(
                 took.earliest,
-                statement_timestamp() + greatest($3::bigint, least(50 * took.ms::bigint, 300000)) * interval '1 millisecond'))
+                statement_timestamp() + greatest($3::bigint, least(100 * took.ms::bigint, 300000)) * interval '1 millisecond'))
     FROM turn, took
     WHERE w.watch_id = turn.watch_id
     RETURNING w.next_at
@@ -147,7 +147,7 @@ due AS (
         coalesce((SELECT s.next_at FROM stamp AS s), w.next_at),
         CASE
             WHEN NOT EXISTS (SELECT 1 FROM stamp)
-                THEN statement_timestamp() + greatest($3::bigint, least(50 * w.took_ms::bigint, 300000)) * interval '1 millisecond'
+                THEN statement_timestamp() + greatest($3::bigint, least(100 * w.took_ms::bigint, 300000)) * interval '1 millisecond'
         END,
         (
             SELECT min(greatest(k.last_until, k.beat_at + 3 * k.beat_every_ms * interval '1 millisecond'))

@@ -9,6 +9,6 @@ SET passed_at = statement_timestamp(),
         statement_timestamp() + least(20 * $2::integer::bigint, $3::bigint) * interval '1 millisecond',
         least(
             (SELECT min(l.lease_until) FROM pacht.leases AS l WHERE l.status = 'Processing' AND l.lease_until > statement_timestamp()),
-            statement_timestamp() + greatest($3::bigint, least(50 * $2::integer::bigint, 300000)) * interval '1 millisecond'))
+            statement_timestamp() + greatest($3::bigint, least(100 * $2::integer::bigint, 300000)) * interval '1 millisecond'))
 WHERE w.watch_id = 1
 RETURNING ceil(extract(epoch FROM w.next_at - statement_timestamp()) * 1000000)::bigint;
