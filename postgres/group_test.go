@@ -120,10 +120,10 @@ func TestCloseLeavesNobodyWaitingBehindASlowGroup(t *testing.T) {
 	}
 	go call()
 	until(t, "the first group is on its way and slow", func() bool {
+		sent := value(t, pool, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'pacht.jobs'::regclass") == "1"
 		s.group.mu.Lock()
-		slow := s.group.running == 0
-		s.group.mu.Unlock()
-		return slow && value(t, pool, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'pacht.jobs'::regclass") == "1"
+		defer s.group.mu.Unlock()
+		return sent && s.group.running == 0
 	})
 	s.group.mu.Lock()
 	s.group.running = groupsAtOnce // as if the others were about to become slow as well
