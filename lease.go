@@ -190,9 +190,10 @@ type ClaimRequest struct {
 	Queue string   // exactly one queue
 	Kinds []string // only these kinds; at least one. Others are left alone
 	Limit int      // 1 to MaxBatch
-	// Room, if set, is asked for Limit anew by a claim that has waited for its turn: meanwhile there may
-	// have come to be more room, or less. Less than 1 changes nothing, more than MaxBatch counts as
-	// that. It is called before Claim returns, by the goroutine that called it.
+	// Room, if set, is asked for Limit anew by a claim that has waited for its turn (PostgreSQL):
+	// meanwhile there may have come to be more room, or less. Less than 1 changes nothing, more than
+	// MaxBatch counts as that. It is called before Claim returns, by the goroutine that called it, and
+	// must not block: others wait for their turns.
 	Room func() int
 }
 

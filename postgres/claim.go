@@ -36,7 +36,7 @@ func (s *Store) lookBehind(ctx context.Context, req pacht.ClaimRequest, at start
 	req.Limit -= len(claims.Jobs)
 	look, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	at.full, at.from = true, fromBottom()
+	at.full, at.from, at.look, at.until = true, fromBottom(), 0, 0
 	behind, err := s.claimFrom(look, &req, &at, false)
 	switch {
 	case err == nil:
@@ -84,9 +84,13 @@ func (s *Store) claimArgs(req *pacht.ClaimRequest, at *start, number int64, tell
 	args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(at.from)...)
 	args = append(args, s.doubts.store, number)
 	if tells && at.tells() {
-		return append(args, at.key.kindsNumber(), at.lookAt)
+		var look int64
+		if at.until != 0 {
+			look = at.look
+		}
+		return append(args, at.key.kindsNumber(), look, at.until)
 	}
-	return append(args, nil, int64(0))
+	return append(args, nil, int64(0), int64(0))
 }
 
 // Large claims of a queue go one after the other: see gate.sql. Small ones, and those that are likely
@@ -109,6 +113,12 @@ const roomAfter = 5 * time.Millisecond
 // claimInTurn waits for the turn in a round trip of its own: a claim that is on its way would be
 // made for a client that has died meanwhile, or has given up. It tells when the claim began.
 func (s *Store) claimInTurn(ctx context.Context, req *pacht.ClaimRequest, at *start, number int64, claim stmt, began *clock.Instant) (time.Time, error) {
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
 	conn, ctx, release, err := s.acquire(ctx, s.own)
 	if err != nil {
 		return time.Time{}, err
@@ -122,19 +132,19 @@ func (s *Store) claimInTurn(ctx context.Context, req *pacht.ClaimRequest, at *st
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, -clock.Since(end)/4)
 	}
-	var waited int64 // microseconds
+	var waited, over int64 // microseconds, and when
 	err = s.send(ctx, conn, s.own, append(s.opening(max(patience, time.Millisecond), s.idle(), false, &now),
 		stmt{sql: s.sql.Gate, args: []any{s.schema + " " + req.Queue}, each: func(scan scanner) error {
 			var ignored string
-			return scan(&ignored, &waited)
+			return scan(&ignored, &waited, &over)
 		}},
 		stmt{sql: s.sql.Reached, args: []any{req.Queue, at.key.kindsNumber()}, each: func(scan scanner) error {
 			var priority int
 			var got pair
-			var lookAt int64
-			err := scan(&priority, &got.runAt, &got.id, &lookAt)
+			var look, until int64
+			err := scan(&priority, &got.runAt, &got.id, &look, &until)
 			if err == nil {
-				at.goOn(priority, got, lookAt)
+				at.goOn(priority, got, look, until, over)
 			}
 			return err
 		}}))

@@ -50,7 +50,7 @@ func plansHold(t *testing.T, s *Store) {
 	none := make([]string, len(jobs))
 	no := make([]bool, len(jobs))
 	for name, st := range map[string]stmt{
-		"claim":    {sql: s.sql.Claim, args: append(append([]any{"o", pacht.DefaultQueue, []string{"charge"}, int64(500)}, floorArgs(fromBottom())...), int64(0), int64(1), nil, int64(0))},
+		"claim":    {sql: s.sql.Claim, args: append(append([]any{"o", pacht.DefaultQueue, []string{"charge"}, int64(500)}, floorArgs(fromBottom())...), int64(0), int64(1), nil, int64(0), int64(0))},
 		"claim id": {sql: s.sql.ClaimID, args: []any{"o", jobs[0], int64(0), int64(1)}},
 		"renew":    {sql: s.sql.Renew, args: []any{jobs, tokens}},
 		"complete": {sql: s.sql.Complete, args: []any{jobs, tokens}},

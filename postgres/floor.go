@@ -22,7 +22,10 @@ import (
 //
 // Of several processes each would walk over all that the others hold. So claims that go in turn
 // leave word of how far they have got (table floors), and the next one goes on from there, whoever
-// makes it, until the look on which that rests is as old.
+// makes it, for as long as the look from the start holds on which that rests. Hints that rest on
+// different looks are never mixed: one would pass over what the other has only begun to take. Nor is
+// anything told of rows that are younger than a second: those of before may still be committed, and
+// are found by each store's own floor, as if it were alone.
 const (
 	lookEvery = time.Second
 	lookShare = 50
@@ -35,15 +38,19 @@ type floors struct {
 	resets int
 }
 
+// mostFloors bounds what is kept of queues whose names come and go.
+const mostFloors = 1000
+
 type floorKey struct{ queue, kinds string }
 
 // floor is what this store's claims have learned of a queue.
 type floor struct {
-	known  bool // how far they have got; else the next one looks from the start
+	known  bool // how far claims have got; else the next one looks from the start
 	pairs  [pacht.MaxPriority]pair
-	looked clock.Instant // when the last look from the start began
-	took   time.Duration // how long that took
-	resets int           // how often floors had been reset before it
+	look   int64         // the look from the start on which that rests
+	since  clock.Instant // it holds from then
+	life   time.Duration // for so long
+	resets int           // how often floors had been reset before this store looked itself
 	depth  depth
 }
 
@@ -73,29 +80,37 @@ type start struct {
 	depth  depth
 	resets int   // what was seen before a reset may be behind what was put back
 	alone  bool  // this store has put a job back since it looked last: it takes nobody's word
-	lookAt int64 // when others gave it: the end of that, in microseconds since 1970
+	look   int64 // the look on which from rests, by the database's clock in microseconds since 1970
+	until  int64 // if others have given their word: how long that holds, likewise
+	life   time.Duration
 }
 
 func (f *floors) start(req pacht.ClaimRequest) start {
 	kinds := slices.Sorted(slices.Values(req.Kinds))
-	at := start{key: floorKey{req.Queue, strings.Join(kinds, " ")}, full: true} // no name has a blank
+	at := start{key: floorKey{req.Queue, strings.Join(kinds, " ")}} // no name has a blank
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	fl := f.by[at.key]
-	if fl == nil {
-		fl = &floor{}
-		if f.by == nil {
-			f.by = map[floorKey]*floor{}
-		}
-		f.by[at.key] = fl
-	}
+	fl := f.of(at.key)
 	at.depth, at.resets, at.alone = fl.depth, f.resets, fl.resets != f.resets
-	if at.full = !fl.known || fl.looked.Elapsed() > max(lookEvery, lookShare*fl.took); at.full {
+	if at.full = !fl.known || fl.since.Elapsed() > fl.life; at.full {
 		at.from = fromBottom()
 	} else {
-		at.from = fl.pairs
+		at.from, at.look = fl.pairs, fl.look
 	}
 	return at
+}
+
+// of answers what is kept of a queue. The caller holds mu.
+func (f *floors) of(key floorKey) *floor {
+	fl := f.by[key]
+	if fl == nil {
+		if f.by == nil || len(f.by) >= mostFloors {
+			f.by = map[floorKey]*floor{}
+		}
+		fl = &floor{}
+		f.by[key] = fl
+	}
+	return fl
 }
 
 func fromBottom() (from [pacht.MaxPriority]pair) {
@@ -105,19 +120,23 @@ func fromBottom() (from [pacht.MaxPriority]pair) {
 	return from
 }
 
-// goOn takes in how far a claim of some store has got in a priority, and until when that holds.
-func (a *start) goOn(priority int, at pair, lookAt int64) {
-	if a.alone {
+// goOn takes in how far claims have got in a priority, on which look that rests, and until when it
+// holds; now is the database's clock.
+func (a *start) goOn(priority int, at pair, look, until, now int64) {
+	if a.alone || until <= now {
 		return
 	}
-	a.full, a.lookAt = false, lookAt
+	if a.look != look { // then from is another look's, or the bottom
+		a.from = fromBottom()
+	}
+	a.full, a.look, a.until, a.life = false, look, until, time.Duration(until-now)*time.Microsecond
 	if p := &a.from[priority-1]; at.compare(*p) > 0 {
 		*p = at
 	}
 }
 
 // tells says whether others may go on from where this claim gets to.
-func (a *start) tells() bool { return a.full || a.lookAt != 0 }
+func (a *start) tells() bool { return a.full || a.until != 0 }
 
 // kindsNumber stands for the kinds in the table, where a collision is as harmless as a wrong hint.
 func (k floorKey) kindsNumber() int64 {
@@ -130,7 +149,7 @@ func (k floorKey) kindsNumber() int64 {
 func (f *floors) brought(at start, jobs, limit int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch fl := f.by[at.key]; {
+	switch fl := f.of(at.key); {
 	case jobs >= gateFrom:
 		fl.depth = deep
 	case jobs < limit:
@@ -142,15 +161,25 @@ func (f *floors) brought(at start, jobs, limit int) {
 func (f *floors) learn(at start, began clock.Instant, short bool, jobs []pacht.JobInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	fl := f.by[at.key]
+	fl := f.of(at.key)
 	if at.resets != f.resets {
 		return
 	}
 	if at.full {
-		fl.known, fl.pairs, fl.looked, fl.took, fl.resets = true, fromBottom(), began, began.Elapsed(), at.resets
+		fl.resets = at.resets
 	}
 	if short {
 		fl.known = false
+		return
+	}
+	if at.full {
+		at.look, at.life = jobs[0].ClaimedAt.UnixMicro(), max(lookEvery, lookShare*began.Elapsed())
+	}
+	switch {
+	case at.full || at.until != 0:
+		fl.known, fl.pairs, fl.look, fl.since, fl.life = true, at.from, at.look, began, at.life
+	case !fl.known || fl.look != at.look:
+		return // another claim has looked meanwhile
 	}
 	for _, j := range jobs {
 		if p, to := &fl.pairs[j.Priority-1], (pair{j.RunAt.UnixMicro(), int64(j.ID)}); to.compare(*p) > 0 {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/pacht-queue/pacht"
 )
 
@@ -21,71 +23,144 @@ func another(t *testing.T, s *Store) *Store {
 	return other
 }
 
-// putBack makes a held row claimable where it stands, and nobody is told.
-const putBack = `UPDATE pacht.leases SET status = 'Pending', lease_owner = NULL, claimed_at = NULL, lease_until = NULL, token = 0, attempt = 0, rev = rev + 1 WHERE job_id = %d`
+// settledDown stores n jobs that are old enough for claims to tell of them.
+func settledDown(t *testing.T, s *Store, n int, opts ...pacht.Option) []pacht.ID {
+	t.Helper()
+	ids := enqueue(t, s, n, opts...)
+	if err := s.Age(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// putBack makes held rows claimable where they stand, and nobody is told.
+func putBack(t *testing.T, pool *pgxpool.Pool, ids ...pacht.ID) {
+	t.Helper()
+	for _, id := range ids {
+		execute(t, pool, fmt.Sprintf(`UPDATE pacht.leases SET status = 'Pending', lease_owner = NULL, claimed_at = NULL,
+			lease_until = NULL, token = 0, attempt = 0, rev = rev + 1 WHERE job_id = %d`, id))
+	}
+}
+
+// holds makes what claims have told hold for a minute, and over ends it.
+func holds(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	execute(t, pool, "UPDATE pacht.floors SET until = statement_timestamp() + interval '1 minute'")
+}
+
+func over(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	execute(t, pool, "UPDATE pacht.floors SET until = statement_timestamp()")
+}
 
 // Several processes must not each walk over all that the others hold; what they pass over is found
 // when the look on which that rests has become old.
 func TestClaimsInTurnGoOnFromWhereTheOnesBeforeHaveGot(t *testing.T) { // S061
 	s, pool := newStore(t)
 	other := another(t, s)
-	ids := enqueue(t, s, 600)
+	ids := settledDown(t, s, 600)
 	claim(t, s, 100) // looks from the start, and says until when that holds
-	execute(t, pool, "UPDATE pacht.floors SET look_at = look_at + interval '1 minute'")
-	execute(t, pool, fmt.Sprintf(putBack, ids[5]))
+	holds(t, pool)
+	putBack(t, pool, ids[5])
 	if got := claimIDs(t, other, 100); len(got) != 100 || got[0] != ids[100] {
 		t.Errorf("the other store claimed %v, want to start at %d", got, ids[100])
 	}
 	if got := claimIDs(t, s, 100); len(got) != 100 || got[0] != ids[200] {
 		t.Errorf("claimed %v, want to start at %d, behind what the other one has got", got, ids[200])
 	}
-	execute(t, pool, "UPDATE pacht.floors SET look_at = statement_timestamp()")
-	if got := claimIDs(t, other, 100); len(got) != 100 || got[0] != ids[5] || got[1] != ids[300] {
+	over(t, pool)
+	third := another(t, s)
+	if got := claimIDs(t, third, 100); len(got) != 100 || got[0] != ids[5] || got[1] != ids[300] {
 		t.Errorf("claimed %v after the look had become old, want %d first", got, ids[5])
 	}
+	putBack(t, pool, ids[6])
 	kinds := pacht.ClaimRequest{Owner: "owner", Queue: pacht.DefaultQueue, Kinds: []string{"charge", "refund"}, Limit: 100}
-	execute(t, pool, fmt.Sprintf(putBack, ids[6]))
 	if got, err := other.Claim(t.Context(), kinds); err != nil || len(got.Jobs) != 100 || got.Jobs[0].ID != ids[6] {
 		t.Errorf("a claim of other kinds, that has not looked yet, got %v, %v", got.Jobs, err)
+	}
+}
+
+// Rows that committed late lie behind where the claims have got. The first look that finds them takes
+// some; nobody may pass over the rest again by what was true of an older look.
+func TestHintsOfDifferentLooksAreNotMixed(t *testing.T) { // S061
+	s, pool := newStore(t)
+	other := another(t, s)
+	ids := settledDown(t, s, 600)
+	claim(t, s, 100)
+	holds(t, pool)
+	claim(t, s, 100) // its own floor holds for a second yet
+	putBack(t, pool, ids[:150]...)
+	over(t, pool)
+	if got := claimIDs(t, other, 100); got[0] != ids[0] {
+		t.Fatalf("claimed from %d on, want the look from the start at %d", got[0], ids[0])
+	}
+	holds(t, pool)
+	if got := claimIDs(t, s, 60); !slices.Equal(got[:50], ids[100:150]) {
+		t.Errorf("claimed %v, want the rest of what the other one has found", got)
 	}
 }
 
 func TestWhoPutsAJobBackTakesNobodysWord(t *testing.T) { // R5, S061
 	s, pool := newStore(t)
 	other := another(t, s)
-	ids := enqueue(t, s, 400)
+	ids := settledDown(t, s, 500)
 	jobs := claim(t, s, 100)
 	claim(t, other, 100)
-	execute(t, pool, "UPDATE pacht.floors SET look_at = look_at + interval '1 minute'")
+	holds(t, pool)
 	if _, err := s.Settle(t.Context(), settlements(jobs[:1], pacht.OutcomeReleased)); err != nil {
 		t.Fatal(err)
 	}
 	if got := claimIDs(t, s, 100); got[0] != ids[0] {
 		t.Errorf("claimed from %d on, want the released %d", got[0], ids[0])
 	}
-	// From its look on it does.
-	execute(t, pool, fmt.Sprintf(putBack, ids[1])+"; UPDATE pacht.floors SET look_at = look_at + interval '1 minute'")
-	if got := claimIDs(t, s, 60); got[0] != ids[299] {
-		t.Errorf("claimed from %d on, want %d", got[0], ids[299])
+	holds(t, pool)
+	if got := claimIDs(t, other, 60); got[0] != ids[299] {
+		t.Errorf("the other one claimed from %d on, want to go on from the newest look at %d", got[0], ids[299])
+	}
+	putBack(t, pool, ids[320])
+	if got := claimIDs(t, s, 60); got[0] != ids[359] {
+		t.Errorf("claimed from %d on, want %d: it has looked, and takes the other one's word again", got[0], ids[359])
 	}
 }
 
-// Each priority has a floor of its own: future or better jobs are not passed over.
+// Each priority has a floor of its own: better jobs are not passed over.
 func TestFloorsOfOthersAreOfOnePriority(t *testing.T) { // S061
 	s, pool := newStore(t)
 	other := another(t, s)
-	normal := enqueue(t, s, 300, pacht.Priority(3))
+	normal := settledDown(t, s, 300, pacht.Priority(3))
 	claim(t, s, 100)
-	execute(t, pool, "UPDATE pacht.floors SET look_at = look_at + interval '1 minute'")
+	holds(t, pool)
 	first := enqueue(t, s, 60, pacht.Priority(1))
 	if got := claimIDs(t, other, 100); !slices.Equal(got[:60], first) || got[60] != normal[100] {
 		t.Errorf("claimed %v", got)
 	}
 }
 
+// What commits a moment late is found by each store's own floor, as if it were alone; and rows that were
+// written before the server's clock was put back hold nobody up.
+func TestNothingIsToldOfWhatIsYoungOrFromTheFuture(t *testing.T) { // S061
+	s, pool := newStore(t)
+	other := another(t, s)
+	ids := enqueue(t, s, 300)
+	claim(t, s, 100)
+	if n := value(t, pool, "SELECT count(*) FROM pacht.floors"); n != "0" {
+		t.Errorf("%s rows tell of jobs that are younger than a second", n)
+	}
+	if err := s.Age(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, s, 60)
+	execute(t, pool, `UPDATE pacht.floors SET looked_at = looked_at + interval '1 hour', reached_at = reached_at + interval '1 hour',
+		until = until + interval '1 hour'`)
+	putBack(t, pool, ids[7])
+	if got := claimIDs(t, other, 60); got[0] != ids[7] {
+		t.Errorf("claimed from %d on, want %d", got[0], ids[7])
+	}
+}
+
 func TestFloorsLeaveLittleBehind(t *testing.T) { // S061
 	s, pool := newStore(t)
-	enqueue(t, s, 1000)
+	settledDown(t, s, 1000)
 	const count = "SELECT count(*) FROM pacht.floors"
 	for range 8 {
 		claim(t, s, 100)
@@ -100,22 +175,27 @@ func TestFloorsLeaveLittleBehind(t *testing.T) { // S061
 	if n := value(t, pool, count); n != "10" {
 		t.Errorf("%s rows after the last jobs", n)
 	}
-	execute(t, pool, "UPDATE pacht.floors SET look_at = statement_timestamp() WHERE reached_at < (SELECT max(reached_at) FROM pacht.floors)")
-	if _, err := s.Sweep(t.Context(), pacht.SweepRequest{By: "sweeper", Target: pacht.SweepWorkers, OlderThan: time.Hour, Limit: 10, Period: time.Second, Force: true}); err != nil {
-		t.Fatal(err)
-	}
-	if n := value(t, pool, count); n > "1" {
-		t.Errorf("%s rows after a sweep", n)
-	}
+	over(t, pool)
+	sweep := pacht.SweepRequest{By: "sweeper", Target: pacht.SweepWorkers, OlderThan: time.Hour, Limit: 10, Period: time.Second, Force: true}
+	until(t, "they are swept, block by block", func() bool {
+		if _, err := s.Sweep(t.Context(), sweep); err != nil {
+			t.Fatal(err)
+		}
+		return value(t, pool, count) == "0"
+	})
 }
+
+// inHere says that a lock is one of this database.
+const inHere = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 
 // Who has to wait for the turn asks then for how many jobs there is room, and nobody else does.
 func TestClaimAsksForRoomOnceItsTurnHasCome(t *testing.T) { // S006
 	s, pool := newStore(t)
-	enqueue(t, s, 600)
+	settledDown(t, s, 600)
 	asked := 0
 	req := request("owner", 60)
 	req.Room = func() int { asked++; return 150 }
+	claim(t, s, 60)
 	if got, err := s.Claim(t.Context(), req); err != nil || len(got.Jobs) != 60 || asked != 0 {
 		t.Errorf("%d jobs, asked for room %d times, %v: nobody had the turn", len(got.Jobs), asked, err)
 	}
@@ -127,10 +207,65 @@ func TestClaimAsksForRoomOnceItsTurnHasCome(t *testing.T) { // S006
 		if _, err := tx.Exec(t.Context(), s.sql.Gate, s.schema+" default"); err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(100*time.Millisecond, func() { _ = tx.Rollback(t.Context()) })
-		req.Room = func() int { return room }
-		if got, err := s.Claim(t.Context(), req); err != nil || len(got.Jobs) != want {
-			t.Errorf("room %d: %d jobs, %v, want %d", room, len(got.Jobs), err, want)
+		done := make(chan int)
+		go func() {
+			req.Room = func() int { return room }
+			got, err := s.Claim(t.Context(), req)
+			if err != nil {
+				t.Error(err)
+			}
+			done <- len(got.Jobs)
+		}()
+		until(t, "the claim waits for its turn", func() bool {
+			return value(t, pool, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND "+inHere) == "1"
+		})
+		time.Sleep(2 * roomAfter)
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-done; got != want {
+			t.Errorf("room %d: %d jobs, want %d", room, got, want)
+		}
+	}
+}
+
+// Claims of several queues that wait for their turns leave a connection for settles and beats (R12).
+func TestClaimsThatWaitForTheirTurnsLeaveAConnection(t *testing.T) {
+	s, pool := newStore(t)
+	job := held(t, s)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	done := make(chan error)
+	queues := []string{"a", "b", "c", "d"}
+	for _, queue := range queues {
+		if _, err := tx.Exec(t.Context(), s.sql.Gate, s.schema+" "+queue); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			req := request("owner", 60)
+			req.Queue = queue
+			_, err := s.Claim(t.Context(), req)
+			done <- err
+		}()
+	}
+	until(t, "claims wait for their turns", func() bool {
+		return value(t, pool, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND "+inHere) == "2"
+	})
+	time.Sleep(200 * time.Millisecond) // for the others to come as far, if they could
+	from := time.Now()
+	complete(t, s, []pacht.JobInfo{job})
+	if took := time.Since(from); took > gateTimeout/2 {
+		t.Errorf("a settle took %s", took)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range queues {
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -139,7 +274,9 @@ func TestClaimAsksForRoomOnceItsTurnHasCome(t *testing.T) { // S006
 func TestFloorsAreReadByTheirKey(t *testing.T) { // S061
 	s, pool := newStore(t)
 	execute(t, pool, `ALTER TABLE pacht.floors SET (autovacuum_enabled = off);
-		INSERT INTO pacht.floors SELECT 'default', 1, now() + n * interval '1 millisecond' + interval '1 hour', 3, now() + n * interval '1 millisecond', now(), n FROM generate_series(1, 20000) AS n`)
+		INSERT INTO pacht.floors (queue, kinds, looked_at, priority, reached_at, until, run_at, job_id)
+		SELECT 'default', 1, now() - n / 20 * interval '1 millisecond', 3, now() - n * interval '1 microsecond', now() + interval '1 minute', now(), n
+		FROM generate_series(1, 20000) AS n`)
 	defer execute(t, pool, "TRUNCATE pacht.floors")
 	for _, mode := range planModes {
 		if n, plan := rowsIn(t, s, pool, mode, s.sql.Reached, "'default', 1"); n > 40 || !strings.Contains(plan, "floors_pkey") {

@@ -92,7 +92,7 @@ func TestStatementsOfJobsReadNoHistory(t *testing.T) { // S063
 var planModes = []string{"force_generic_plan", "force_custom_plan"}
 
 var (
-	rowsOf  = regexp.MustCompile(`actual rows=(\d+) loops=(\d+)`)
+	rowsOf  = regexp.MustCompile(`actual rows=([\d.]+) loops=(\d+)`) // since PostgreSQL 18 with decimals
 	removed = regexp.MustCompile(`Rows Removed by .*: (\d+)`)
 )
 
@@ -121,17 +121,21 @@ func rowsIn(t *testing.T, s *Store, pool *pgxpool.Pool, mode, sql, args string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	loops := 0
+	loops := 0.0
+	var all float64
 	for _, line := range list {
 		if m := rowsOf.FindStringSubmatch(line); m != nil {
-			each, _ := strconv.Atoi(m[1])
-			loops, _ = strconv.Atoi(m[2])
-			n += each * loops
+			each, _ := strconv.ParseFloat(m[1], 64)
+			loops, _ = strconv.ParseFloat(m[2], 64)
+			all += each * loops
 		}
 		if m := removed.FindStringSubmatch(line); m != nil {
-			each, _ := strconv.Atoi(m[1])
-			n += each * loops // of the step that stands above
+			each, _ := strconv.ParseFloat(m[1], 64)
+			all += each * loops // of the step that stands above
 		}
 	}
-	return n, strings.Join(list, "\n")
+	if loops == 0 {
+		t.Fatalf("no step can be read in:\n%s", strings.Join(list, "\n"))
+	}
+	return int(all), strings.Join(list, "\n")
 }

@@ -32,7 +32,7 @@ func TestClaimNeverTakesMoreThanAskedWhateverThePlan(t *testing.T) { // R1
 	for _, m := range modes {
 		for _, limit := range []int{1, 2, 7, 500} {
 			args := append([]any{m, "planner", "default", []string{"charge"}, int64(limit)}, floorArgs(fromBottom())...)
-			args = append(args, int64(0), int64(1), nil, int64(0)) // its store and number, and that it tells nobody
+			args = append(args, int64(0), int64(1), nil, int64(0), int64(0)) // its store and number, and that it tells nobody
 			rows, err := pool.Query(t.Context(), s.sql.Claim, args...)
 			if err != nil {
 				t.Fatal(err)
@@ -63,7 +63,7 @@ func TestHotStatementsReadNoTableFromEndToEnd(t *testing.T) { // S062
 	ids, tokens := "ARRAY[3, 7, 11]::bigint[]", "ARRAY[1, 1, 1]::bigint[]"
 	texts := "ARRAY['Completed', 'Failed', 'Released']::text[]"
 	statements := map[string]struct{ sql, args string }{
-		"claim":    {s.sql.Claim, "'o', 'default', ARRAY['charge'], 100" + strings.Repeat(fmt.Sprintf(", %d, 0", bottom.runAt), 4) + ", 0, 1, NULL, 0"},
+		"claim":    {s.sql.Claim, "'o', 'default', ARRAY['charge'], 100" + strings.Repeat(fmt.Sprintf(", %d, 0", bottom.runAt), 4) + ", 0, 1, NULL, 0, 0"},
 		"claim id": {s.sql.ClaimID, "'o', 4, 0, 1"},
 		"renew":    {s.sql.Renew, ids + ", " + tokens},
 		"settle":   {s.sql.Settle, ids + ", " + tokens + ", " + texts + ", ARRAY[0, 0, 0]::bigint[], ARRAY[false, false, false], ARRAY[false, false, false], ARRAY['', '', ''], ARRAY['', '', '']"},

@@ -97,6 +97,7 @@ type queries struct {
 	SweepStamp     string `sql:"sweep_stamp"`
 	SweepTurn      string `sql:"sweep_turn"`
 	SweepWorkers   string `sql:"sweep_workers"`
+	SweepFloors    string `sql:"sweep_floors"`
 	Unlisten       string `sql:"unlisten"`
 	Void           string `sql:"void"`
 	Waiting        string `sql:"waiting"`

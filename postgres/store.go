@@ -53,7 +53,8 @@ type Store struct {
 	lineage    *lineage
 	floors     floors
 	doubts     doubts
-	gateless   atomic.Int64 // claims go without turns until then, in nanoseconds since 1970
+	gateless   atomic.Int64  // claims go without turns until then, in nanoseconds since 1970
+	turns      chan struct{} // claims that wait for theirs, on connections of their own: one is left for all else
 	pruned     sweeping.Hints
 	group      group
 	listens    listens
@@ -81,6 +82,7 @@ func makeStore(pool *pgxpool.Pool, cfg Config, p *prober, l *lineage) (*Store, e
 		return nil, err
 	}
 	s.doubts.numbered()
+	s.turns = make(chan struct{}, ownConns-1)
 	var err error
 	if s.own, err = s.privatePool(ownConns); err != nil {
 		return nil, err

@@ -83,7 +83,14 @@ func (w *Worker) claim(ctx context.Context, q *queue, n int, room func() int) (i
 	defer cancel()
 	failpoint.Here("worker.claim.before")
 	sent := clock.Now()
-	claims, err := w.store.Claim(call, pacht.ClaimRequest{Owner: w.owner, Queue: q.name, Kinds: w.kinds, Limit: n, Room: room})
+	req := pacht.ClaimRequest{Owner: w.owner, Queue: q.name, Kinds: w.kinds, Limit: n}
+	if room != nil {
+		req.Room = func() int {
+			sent = clock.Now() // the leases do not run yet
+			return room()
+		}
+	}
+	claims, err := w.store.Claim(call, req)
 	if err != nil {
 		return 0, err
 	}

@@ -26,6 +26,7 @@ var oneStoreOnly = []alone{
 	{"postgres", "copy_*", "many jobs at once; SQLite has no COPY, and its enqueue is a prepared statement in one transaction as it is"},
 	{"postgres", "gate", "a file has one writer at a time as it is"},
 	{"postgres", "reached", "see gate"},
+	{"postgres", "sweep_floors", "see gate"},
 	{"postgres", "keys", wholeVerb},
 	{"postgres", "release", wholeVerb},
 	{"postgres", "resolve", wholeVerb},

@@ -32,7 +32,7 @@ workers AS (
     FROM by
 ),
 floors AS (
-    UPDATE pacht.floors SET look_at = look_at - d, reached_at = reached_at - d, run_at = run_at - d FROM by
+    UPDATE pacht.floors SET looked_at = looked_at - d, reached_at = reached_at - d, until = until - d, run_at = run_at - d FROM by
 ),
 voided AS (
     UPDATE pacht.voided SET at = at - d FROM by

@@ -8,8 +8,9 @@
 -- run_at (microseconds since 1970, 0 = before all) and job_id, from where to look; $13 the
 -- store's number and $14 the claim's: one that its owner has made void takes nothing (R4); $15 the
 -- number of the kinds, if the claim has the turn and others may go on from where it gets to, else
--- NULL; $16 until when, in microseconds since 1970: for as long as what it goes on from itself, or
--- 0 = it looks from the start: a second, or 50 times what that took
+-- NULL; $16 the look from the start on which that rests and $17 until when that holds, in
+-- microseconds since 1970, 0 = this claim is one, and it holds for a second, or 50 times what it took.
+-- Of rows that are younger than a second nothing is told: others before them may not be committed yet
 WITH claimed AS (
     UPDATE pacht.leases AS l
     SET status = 'Processing',
@@ -62,21 +63,24 @@ WITH claimed AS (
         l.cancel_requested
 ),
 reached AS (
-    INSERT INTO pacht.floors (queue, kinds, look_at, priority, reached_at, run_at, job_id)
+    INSERT INTO pacht.floors (queue, kinds, looked_at, priority, reached_at, until, run_at, job_id)
     SELECT DISTINCT ON (l.priority)
         $2::text,
         $15::bigint,
-        coalesce(
-            timestamptz 'epoch' + nullif($16::bigint, 0) * interval '1 microsecond',
-            statement_timestamp() + greatest(interval '1 second', 50 * (clock_timestamp() - statement_timestamp()))),
+        coalesce(timestamptz 'epoch' + nullif($16::bigint, 0) * interval '1 microsecond', statement_timestamp()),
         l.priority,
         statement_timestamp(),
+        coalesce(
+            timestamptz 'epoch' + nullif($17::bigint, 0) * interval '1 microsecond',
+            statement_timestamp()
+                + least(greatest(50 * (clock_timestamp() - statement_timestamp()), interval '1 second'), interval '5 minutes')),
         l.run_at,
         l.job_id
     FROM claimed AS l
     WHERE $15::bigint IS NOT NULL
+        AND l.run_at <= statement_timestamp() - interval '1 second'
     ORDER BY l.priority, l.run_at DESC, l.job_id DESC
-    ON CONFLICT (queue, kinds, look_at, priority, reached_at) DO NOTHING
+    ON CONFLICT (queue, kinds, looked_at, priority, reached_at) DO NOTHING
 )
 SELECT
     l.job_id,

@@ -1,7 +1,6 @@
 -- Deletes rows of worker processes that ended, or whose last beat was, long enough ago. No
 -- lease depends on them; a process that was only silent is back with its next beat. What an owner has
--- made void stands for a day at least: no claim is on its way for so long. How far claims once got
--- is of no use as soon as somebody has to look from the start.
+-- made void stands for a day at least: no claim is on its way for so long.
 -- $1 how long ago, in microseconds, $2 limit
 WITH gone AS (
     DELETE FROM pacht.workers AS w
@@ -22,15 +21,6 @@ arrived AS (
         LIMIT $2::bigint
         FOR UPDATE SKIP LOCKED))
         AND v.at <= statement_timestamp() - greatest($1::bigint * interval '1 microsecond', interval '1 day')
-),
-walked AS (
-    DELETE FROM pacht.floors AS f
-    WHERE f.ctid = ANY (ARRAY(
-        SELECT k.ctid
-        FROM pacht.floors AS k
-        WHERE k.look_at <= statement_timestamp()
-        LIMIT 100000
-        FOR UPDATE SKIP LOCKED))
 )
 SELECT count(*)
 FROM gone;
