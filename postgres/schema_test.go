@@ -30,7 +30,7 @@ func TestSchemasInOneDatabaseKnowNothingOfEachOther(t *testing.T) { // S050
 	}
 	for _, name := range names {
 		s, _ := storeAt(t, url, Config{Schema: name})
-		if all, err := s.Jobs(t.Context(), pacht.Filter{Limit: 100}); err != nil || len(all) != 4 {
+		if all, err := s.Jobs(t.Context(), pacht.Filter{Queue: pacht.DefaultQueue, Limit: 100}); err != nil || len(all) != 4 {
 			t.Errorf("schema %q has %d jobs, %v", name, len(all), err)
 		}
 	}
