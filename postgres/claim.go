@@ -36,7 +36,7 @@ func (s *Store) lookBehind(ctx context.Context, req pacht.ClaimRequest, at start
 	req.Limit -= len(claims.Jobs)
 	look, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	at.full, at.from, at.look, at.until = true, fromBottom(), 0, 0
+	at.full, at.from, at.look, at.until, at.turn = true, fromBottom(), 0, 0, false
 	behind, err := s.claimFrom(look, &req, &at, false)
 	switch {
 	case err == nil:
@@ -62,7 +62,7 @@ func (s *Store) claimFrom(ctx context.Context, req *pacht.ClaimRequest, at *star
 		began, *at = clock.Now(), from
 		var err error
 		claims, err = s.claim(newClaimReader(*req), stmt{sql: s.sql.Claim}, room, func(claim stmt) (time.Time, error) {
-			if inTurn && clock.Now().Time().UnixNano() > s.gateless.Load() {
+			if inTurn && !s.withoutTurns() {
 				return s.claimInTurn(ctx, req, at, number, claim, &began)
 			}
 			claim.args = s.claimArgs(req, at, number, false)
@@ -106,6 +106,9 @@ const (
 
 func inTurn(d depth, limit int) bool { return d == deep || d == unsaid && limit >= gateFrom }
 
+// withoutTurns says that a turn has not come in time, and is not waited for at present.
+func (s *Store) withoutTurns() bool { return clock.Now().Time().UnixNano() <= s.gateless.Load() }
+
 // roomAfter is for how long a claim waits for its turn at least before it asks again for how many jobs
 // there is room: whoever waits for nobody does best to have some run while others are being claimed.
 const roomAfter = 5 * time.Millisecond
@@ -113,22 +116,32 @@ const roomAfter = 5 * time.Millisecond
 // claimInTurn waits for the turn in a round trip of its own: a claim that is on its way would be
 // made for a client that has died meanwhile, or has given up. It tells when the claim began.
 func (s *Store) claimInTurn(ctx context.Context, req *pacht.ClaimRequest, at *start, number int64, claim stmt, began *clock.Instant) (time.Time, error) {
+	came := clock.Now()
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()
 	}
+	queued := came.Elapsed()
 	conn, ctx, release, err := s.acquire(ctx, s.own)
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer release()
+	without := func() (time.Time, error) {
+		claim.args = s.claimArgs(req, at, number, false)
+		return s.transactOn(ctx, conn, s.own, lockTimeout, s.claiming(req.Owner), claim)
+	}
+	if s.withoutTurns() { // since it waits in the line
+		return without()
+	}
 	if err := s.ready(ctx, conn); err != nil {
 		return time.Time{}, err
 	}
 	var now time.Time
-	patience := min(gateTimeout, s.timeout/2)
+	most := min(gateTimeout, s.timeout/2)
+	patience := most
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, -clock.Since(end)/4)
 	}
@@ -151,17 +164,19 @@ func (s *Store) claimInTurn(ctx context.Context, req *pacht.ClaimRequest, at *st
 	*began = clock.Now()
 	switch {
 	case slices.Contains([]string{"55P03", "57014"}, code(err)): // lock_not_available, query_canceled
-		s.gateless.Store(clock.Now().Time().Add(gateRest).UnixNano())
-		claim.args = s.claimArgs(req, at, number, false)
-		return s.transactOn(ctx, conn, s.own, lockTimeout, s.claiming(req.Owner), claim)
+		if over == 0 && patience == most { // not a caller who is in a hurry
+			s.gateless.Store(clock.Now().Time().Add(gateRest).UnixNano())
+		}
+		return without()
 	case err != nil:
 		return time.Time{}, err // nothing was asked for that could have been done
 	}
-	if req.Room != nil && waited >= roomAfter.Microseconds() {
+	if req.Room != nil && queued+time.Duration(waited)*time.Microsecond >= roomAfter {
 		if room := req.Room(); room > 0 {
 			req.Limit = min(room, pacht.MaxBatch)
 		}
 	}
+	at.turn = true
 	claim.args = s.claimArgs(req, at, number, true)
 	if err := s.send(ctx, conn, s.own, []stmt{s.claiming(req.Owner), claim, {sql: s.sql.Commit}}); err != nil {
 		return time.Time{}, sent(err)

@@ -18,7 +18,7 @@ import (
 // far its claims have got, as the pair (run_at, job_id) per queue, kinds and priority, and
 // starts there. It is a hint and no more: rows behind it, which committed late or were put
 // back, are found by a look from the start, which is made after each claim that gave fewer
-// rows than asked, and at least every second or 50 looks' time, whichever is longer.
+// rows than asked, and at least every second or 50 looks' time, whichever is longer, up to five minutes.
 //
 // Of several processes each would walk over all that the others hold. So claims that go in turn
 // leave word of how far they have got (table floors), and the next one goes on from there, whoever
@@ -29,6 +29,7 @@ import (
 const (
 	lookEvery = time.Second
 	lookShare = 50
+	lookMost  = 5 * time.Minute // what a look took may be a jump of the clock, or a wait for a standby
 )
 
 // floors holds the floor of each queue and set of kinds.
@@ -50,7 +51,7 @@ type floor struct {
 	look   int64         // the look from the start on which that rests
 	since  clock.Instant // it holds from then
 	life   time.Duration // for so long
-	resets int           // how often floors had been reset before this store looked itself
+	resets int           // how often floors had been reset before this store looked, and told of it
 	depth  depth
 }
 
@@ -83,11 +84,11 @@ type start struct {
 	look   int64 // the look on which from rests, by the database's clock in microseconds since 1970
 	until  int64 // if others have given their word: how long that holds, likewise
 	life   time.Duration
+	turn   bool // the claim has the turn: where it gets to is told, if it may be
 }
 
 func (f *floors) start(req pacht.ClaimRequest) start {
-	kinds := slices.Sorted(slices.Values(req.Kinds))
-	at := start{key: floorKey{req.Queue, strings.Join(kinds, " ")}} // no name has a blank
+	at := start{key: keyOf(req)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fl := f.of(at.key)
@@ -98,6 +99,10 @@ func (f *floors) start(req pacht.ClaimRequest) start {
 		at.from, at.look = fl.pairs, fl.look
 	}
 	return at
+}
+
+func keyOf(req pacht.ClaimRequest) floorKey {
+	return floorKey{req.Queue, strings.Join(slices.Sorted(slices.Values(req.Kinds)), " ")} // no name has a blank
 }
 
 // of answers what is kept of a queue. The caller holds mu.
@@ -123,7 +128,7 @@ func fromBottom() (from [pacht.MaxPriority]pair) {
 // goOn takes in how far claims have got in a priority, on which look that rests, and until when it
 // holds; now is the database's clock.
 func (a *start) goOn(priority int, at pair, look, until, now int64) {
-	if a.alone || until <= now {
+	if a.alone || until <= now || look < a.look { // this store has looked itself since then
 		return
 	}
 	if a.look != look { // then from is another look's, or the bottom
@@ -165,7 +170,7 @@ func (f *floors) learn(at start, began clock.Instant, short bool, jobs []pacht.J
 	if at.resets != f.resets {
 		return
 	}
-	if at.full {
+	if at.full && (at.turn || short) { // else what others told of before may pass over the rest of it
 		fl.resets = at.resets
 	}
 	if short {
@@ -173,7 +178,7 @@ func (f *floors) learn(at start, began clock.Instant, short bool, jobs []pacht.J
 		return
 	}
 	if at.full {
-		at.look, at.life = jobs[0].ClaimedAt.UnixMicro(), max(lookEvery, lookShare*began.Elapsed())
+		at.look, at.life = jobs[0].ClaimedAt.UnixMicro(), min(max(lookEvery, lookShare*began.Elapsed()), lookMost)
 	}
 	switch {
 	case at.full || at.until != 0:

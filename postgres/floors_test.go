@@ -100,6 +100,28 @@ func TestHintsOfDifferentLooksAreNotMixed(t *testing.T) { // S061
 	}
 }
 
+// A claim without a turn looks for itself and tells nobody. The store goes on from there, and not from what
+// others have told before.
+func TestOlderWordIsNotTakenForOnesOwnLook(t *testing.T) { // S061
+	s, pool := newStore(t)
+	other := another(t, s)
+	ids := settledDown(t, s, 400)
+	claim(t, other, 100)
+	holds(t, pool)
+	claim(t, s, 60) // goes on from there
+	putBack(t, pool, ids[:80]...)
+	s.floors.reset()
+	s.floors.mu.Lock()
+	s.floors.of(keyOf(request("owner", 60))).depth = thin
+	s.floors.mu.Unlock()
+	if got := claimIDs(t, s, 60); got[0] != ids[0] {
+		t.Fatalf("claimed from %d on, want a look from the start at %d", got[0], ids[0])
+	}
+	if got := claimIDs(t, s, 60); !slices.Equal(got[:20], ids[60:80]) {
+		t.Errorf("claimed %v, want the rest of what it has found", got)
+	}
+}
+
 func TestWhoPutsAJobBackTakesNobodysWord(t *testing.T) { // R5, S061
 	s, pool := newStore(t)
 	other := another(t, s)

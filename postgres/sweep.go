@@ -97,14 +97,12 @@ func (s *Store) sweepRows(ctx context.Context, on session, req pacht.SweepReques
 		}
 		return page, n, err
 	case pacht.SweepWorkers:
-		page.Last = from
-		if page.Ended = over; over {
-			return page, n, nil
-		}
 		// The place is one in the table of floors, whose rows are as many as claims were made lately.
 		slice := int64(max(1, visit/10))
 		var blocks int64
-		err = on.query(ctx, s.sql.SweepWorkers, []any{older, int64(visit)}, func(scan scanner) error { return scan(&n) })
+		if !over {
+			err = on.query(ctx, s.sql.SweepWorkers, []any{older, int64(visit)}, func(scan scanner) error { return scan(&n) })
+		}
 		if err == nil {
 			err = on.query(ctx, s.sql.SweepFloors, []any{from.ID, slice, pgx.Identifier{s.schema, "floors"}.Sanitize()}, func(scan scanner) error { return scan(&blocks) })
 		}
