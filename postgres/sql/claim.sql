@@ -2,7 +2,9 @@
 -- in one atomic statement (R1). Token and attempt are raised here and nowhere else (R2, R5).
 -- The candidates are gathered in an array, because as a join or IN a bad plan takes more
 -- than the limit; each priority is probed by itself, so that future jobs of a better one
--- cost nothing. Touches no indexed column, so the update is HOT. The rows come in no order, and
+-- cost nothing. Locked rows stay where they are, so the update finds them there and not by an index
+-- again; one that was changed between this statement's snapshot and its lock is not found, and stays.
+-- Touches no indexed column, so the update is HOT. The rows come in no order, and
 -- without what the caller knows of them: sorted here, each would be copied once more.
 -- $1 owner, $2 queue, $3 kinds, $4 limit; $5 to $12 the floor of each priority as a pair of
 -- run_at (microseconds since 1970, 0 = before all) and job_id, from where to look; $13 the
@@ -20,8 +22,8 @@ WITH claimed AS (
         attempt = l.attempt + 1,
         token = l.token + 1,
         rev = l.rev + 1
-    WHERE l.job_id = ANY (ARRAY(
-        SELECT due.job_id
+    WHERE l.ctid = ANY (ARRAY(
+        SELECT due.ctid
         FROM (
             VALUES
                 (1::smallint, $5::bigint, $6::bigint),
@@ -30,7 +32,7 @@ WITH claimed AS (
                 (4::smallint, $11::bigint, $12::bigint)
         ) AS p (priority, floor_us, floor_id)
         CROSS JOIN LATERAL (
-            SELECT c.job_id
+            SELECT c.ctid
             FROM pacht.leases AS c
             WHERE c.queue = $2::text
                 AND c.priority = p.priority
@@ -64,22 +66,27 @@ WITH claimed AS (
 ),
 reached AS (
     INSERT INTO pacht.floors (queue, kinds, looked_at, priority, reached_at, until, run_at, job_id)
-    SELECT DISTINCT ON (l.priority)
+    SELECT
         $2::text,
         $15::bigint,
         coalesce(timestamptz 'epoch' + nullif($16::bigint, 0) * interval '1 microsecond', statement_timestamp()),
-        l.priority,
+        last.priority,
         statement_timestamp(),
         coalesce(
             timestamptz 'epoch' + nullif($17::bigint, 0) * interval '1 microsecond',
             statement_timestamp()
                 + least(greatest(50 * (clock_timestamp() - statement_timestamp()), interval '1 second'), interval '5 minutes')),
-        l.run_at,
-        l.job_id
-    FROM claimed AS l
-    WHERE $15::bigint IS NOT NULL
-        AND l.run_at <= statement_timestamp() - interval '1 second'
-    ORDER BY l.priority, l.run_at DESC, l.job_id DESC
+        last.run_at,
+        max(l.job_id)
+    FROM (
+        SELECT l.priority, max(l.run_at) AS run_at
+        FROM claimed AS l
+        WHERE $15::bigint IS NOT NULL
+            AND l.run_at <= statement_timestamp() - interval '1 second'
+        GROUP BY l.priority
+    ) AS last
+    INNER JOIN claimed AS l ON l.priority = last.priority AND l.run_at = last.run_at
+    GROUP BY last.priority, last.run_at
     ON CONFLICT (queue, kinds, looked_at, priority, reached_at) DO NOTHING
 )
 SELECT
