@@ -122,16 +122,13 @@ func (s *Store) closing(batch []pacht.Settlement, which []int, done func(n int, 
 		}
 	}
 	var place int
-	var job, token int64 // as the driver reads them at once
 	var status pacht.Status
 	var late bool
 	if len(places) > 0 {
 		stmts = append(stmts, stmt{sql: s.sql.Complete, args: []any{jobs, tokens}, each: func(scan scanner) error {
-			err := scan(&job, &token, &late)
+			err := scan(&place, &late)
 			if err == nil {
-				ref := pacht.Ref{Job: pacht.ID(job), Token: pacht.Token(token)}
-				at, _ := slices.BinarySearchFunc(places, ref, func(n int, r pacht.Ref) int { return compareRefs(batch[which[n]].Ref, r) })
-				done(places[at], pacht.Completed, late)
+				done(places[place-1], pacht.Completed, late)
 			}
 			return err
 		}})

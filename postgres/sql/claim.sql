@@ -2,9 +2,7 @@
 -- in one atomic statement (R1). Token and attempt are raised here and nowhere else (R2, R5).
 -- The candidates are gathered in an array, because as a join or IN a bad plan takes more
 -- than the limit; each priority is probed by itself, so that future jobs of a better one
--- cost nothing. Locked rows stay where they are, so the update finds them there and not by an index
--- again; one that was changed between this statement's snapshot and its lock is not found, and stays.
--- Touches no indexed column, so the update is HOT. The rows come in no order, and
+-- cost nothing. Touches no indexed column, so the update is HOT. The rows come in no order, and
 -- without what the caller knows of them: sorted here, each would be copied once more.
 -- $1 owner, $2 queue, $3 kinds, $4 limit; $5 to $12 the floor of each priority as a pair of
 -- run_at (microseconds since 1970, 0 = before all) and job_id, from where to look; $13 the
@@ -12,7 +10,8 @@
 -- number of the kinds, if the claim has the turn and others may go on from where it gets to, else
 -- NULL; $16 the look from the start on which that rests and $17 until when that holds, in
 -- microseconds since 1970, 0 = this claim is one, and it holds for a second, or 50 times what it took.
--- Of rows that are younger than a second nothing is told: others before them may not be committed yet
+-- Of rows that are younger than a second nothing is told: others before them may not be committed yet.
+-- The last row of each priority is found by two looks without a sort, which costs a fifth of a claim
 WITH claimed AS (
     UPDATE pacht.leases AS l
     SET status = 'Processing',
@@ -22,8 +21,8 @@ WITH claimed AS (
         attempt = l.attempt + 1,
         token = l.token + 1,
         rev = l.rev + 1
-    WHERE l.ctid = ANY (ARRAY(
-        SELECT due.ctid
+    WHERE l.job_id = ANY (ARRAY(
+        SELECT due.job_id
         FROM (
             VALUES
                 (1::smallint, $5::bigint, $6::bigint),
@@ -32,7 +31,7 @@ WITH claimed AS (
                 (4::smallint, $11::bigint, $12::bigint)
         ) AS p (priority, floor_us, floor_id)
         CROSS JOIN LATERAL (
-            SELECT c.ctid
+            SELECT c.job_id
             FROM pacht.leases AS c
             WHERE c.queue = $2::text
                 AND c.priority = p.priority
