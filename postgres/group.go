@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -128,6 +129,7 @@ func (s *Store) sendGroups() {
 			s.group.running--
 			s.startSender()
 		})
+		s.group.gather()
 		wait, cancel := context.WithTimeout(s.group.ctx, groupConnect)
 		conn, _, release, err := s.acquire(wait, s.pool)
 		cancel()
@@ -157,6 +159,18 @@ func (s *Store) sendGroups() {
 			s.startSender() // for what has come since
 			return
 		}
+	}
+}
+
+// gather lets those come whose jobs were just stored, and who have more, as long as they do: else
+// half of them would always miss the group that the other half is in.
+func (g *group) gather() {
+	for before, n := -1, 0; before < n; {
+		before = n
+		runtime.Gosched()
+		g.mu.Lock()
+		n = len(g.waiting)
+		g.mu.Unlock()
 	}
 }
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,36 @@ func TestJobsThatAreEnqueuedTogetherAreAnsweredEachWithItsOwn(t *testing.T) { //
 	if n := value(t, pool, "SELECT count(DISTINCT created_at) < 150 FROM pacht.jobs"); n != "true" {
 		t.Error("200 jobs at once went in nearly as many transactions")
 	}
+}
+
+// Whoever was just answered and comes again goes with those who have waited meanwhile: without that
+// eight callers are two groups of four for ever.
+func TestCallersThatComeAgainShareTheNextTransaction(t *testing.T) {
+	s, pool := newStore(t)
+	const callers, each = 8, 100
+	var of float64
+	for range 5 { // on a busy machine some come late
+		execute(t, pool, "TRUNCATE pacht.leases, pacht.jobs")
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				for i := range each {
+					if _, err := s.Enqueue(t.Context(), []pacht.NewJob{pacht.New(charge{i})}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		transactions, err := strconv.Atoi(value(t, pool, "SELECT count(DISTINCT xmin::text) FROM pacht.jobs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if of = callers * each / float64(transactions); of > 5 {
+			return
+		}
+	}
+	t.Errorf("%d callers went in groups of %.1f", callers, of)
 }
 
 func TestRefusedJobDoesNotStopThoseEnqueuedWithIt(t *testing.T) { // R12
