@@ -42,7 +42,7 @@ func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int
 		return err
 	}
 	var now time.Time
-	ids := make([]int64, 0, len(todo))
+	var ids []int64
 	settings := map[string]pacht.QueueSettings{}
 	err = s.send(ctx, conn, s.pool, append(s.opening(s.timeout, s.idle(), false, &now),
 		stmt{sql: s.sql.Queues, each: func(scan scanner) error {
@@ -51,10 +51,7 @@ func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int
 			settings[q.Name] = q.QueueSettings
 			return err
 		}},
-		stmt{sql: s.sql.CopyNumber, args: []any{s.sequence(), int64(len(todo))}, each: func(scan scanner) error {
-			ids = append(ids, 0)
-			return scan(&ids[len(ids)-1])
-		}}))
+		stmt{sql: s.sql.CopyNumber, args: []any{s.sequence(), int64(len(todo))}, each: func(scan scanner) error { return scan(&ids) }}))
 	if err != nil {
 		return err
 	}
