@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/pacht-queue/pacht/internal/bench/meter"
 	"github.com/pacht-queue/pacht/internal/clock"
@@ -106,10 +107,14 @@ func (t *teller) news(n news) error {
 	return t.out.Encode(n)
 }
 
+// tellEvery is how often a worker process says how many handlers have run: an error of the time
+// measured. More often, and with many processes it shows in their CPU seconds.
+const tellEvery = 10 * time.Millisecond
+
 // counts says how many handlers have run, whenever that has changed.
 func (t *teller) counts(ctx context.Context, c *local) {
 	var last int64
-	for clock.Sleep(ctx, 2*look) == nil {
+	for clock.Sleep(ctx, tellEvery) == nil {
 		ran := c.runs.total.Load() + c.runs.strange.Load()
 		if ran == last {
 			continue
