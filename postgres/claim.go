@@ -65,7 +65,7 @@ func (s *Store) claimFrom(ctx context.Context, req *pacht.ClaimRequest, at *star
 			if inTurn && !s.withoutTurns() {
 				return s.claimInTurn(ctx, req, at, number, claim, &began)
 			}
-			claim.args = s.claimArgs(req, at, number, false)
+			claim.args = s.claimArgs(req, at, number)
 			return s.transact(ctx, s.own, lockTimeout, s.claiming(req.Owner), claim)
 		})
 		return err
@@ -79,11 +79,11 @@ func (s *Store) claimFrom(ctx context.Context, req *pacht.ClaimRequest, at *star
 	return claims, nil
 }
 
-// claimArgs are those of claim.sql; tells says that the claim has the turn, and others go on from it.
-func (s *Store) claimArgs(req *pacht.ClaimRequest, at *start, number int64, tells bool) []any {
+// claimArgs are those of claim.sql.
+func (s *Store) claimArgs(req *pacht.ClaimRequest, at *start, number int64) []any {
 	args := append([]any{req.Owner, req.Queue, req.Kinds, int64(req.Limit)}, floorArgs(at.from)...)
 	args = append(args, s.doubts.store, number)
-	if tells && at.tells() {
+	if at.tells() {
 		var look int64
 		if at.until != 0 {
 			look = at.look
@@ -130,7 +130,7 @@ func (s *Store) claimInTurn(ctx context.Context, req *pacht.ClaimRequest, at *st
 	}
 	defer release()
 	without := func() (time.Time, error) {
-		claim.args = s.claimArgs(req, at, number, false)
+		claim.args = s.claimArgs(req, at, number)
 		return s.transactOn(ctx, conn, s.own, lockTimeout, s.claiming(req.Owner), claim)
 	}
 	if s.withoutTurns() { // since it waits in the line
@@ -177,7 +177,7 @@ func (s *Store) claimInTurn(ctx context.Context, req *pacht.ClaimRequest, at *st
 		}
 	}
 	at.turn = true
-	claim.args = s.claimArgs(req, at, number, true)
+	claim.args = s.claimArgs(req, at, number)
 	if err := s.send(ctx, conn, s.own, []stmt{s.claiming(req.Owner), claim, {sql: s.sql.Commit}}); err != nil {
 		return time.Time{}, sent(err)
 	}

@@ -141,7 +141,7 @@ func (a *start) goOn(priority int, at pair, look, until, now int64) {
 }
 
 // tells says whether others may go on from where this claim gets to.
-func (a *start) tells() bool { return a.full || a.until != 0 }
+func (a *start) tells() bool { return a.turn && (a.full || a.until != 0) }
 
 // kindsNumber stands for the kinds in the table, where a collision is as harmless as a wrong hint.
 func (k floorKey) kindsNumber() int64 {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pacht-queue/pacht"
+	"github.com/pacht-queue/pacht/internal/pgtest"
 )
 
 // another is a second store on the same database, as another process would have it.
@@ -31,6 +32,16 @@ func settledDown(t *testing.T, s *Store, n int, opts ...pacht.Option) []pacht.ID
 		t.Fatal(err)
 	}
 	return ids
+}
+
+// told is two stores and n jobs: the first store has claimed a hundred of them, and told of it.
+func told(t *testing.T, n int) (s, other *Store, pool *pgxpool.Pool, ids []pacht.ID) {
+	t.Helper()
+	s, pool = newStore(t)
+	other, ids = another(t, s), settledDown(t, s, n)
+	claim(t, s, 100) // looks from the start, and says until when that holds
+	holds(t, pool)
+	return s, other, pool, ids
 }
 
 // putBack makes held rows claimable where they stand, and nobody is told.
@@ -56,11 +67,7 @@ func over(t *testing.T, pool *pgxpool.Pool) {
 // Several processes must not each walk over all that the others hold; what they pass over is found
 // when the look on which that rests has become old.
 func TestClaimsInTurnGoOnFromWhereTheOnesBeforeHaveGot(t *testing.T) { // S061
-	s, pool := newStore(t)
-	other := another(t, s)
-	ids := settledDown(t, s, 600)
-	claim(t, s, 100) // looks from the start, and says until when that holds
-	holds(t, pool)
+	s, other, pool, ids := told(t, 600)
 	putBack(t, pool, ids[5])
 	if got := claimIDs(t, other, 100); len(got) != 100 || got[0] != ids[100] {
 		t.Errorf("the other store claimed %v, want to start at %d", got, ids[100])
@@ -83,11 +90,7 @@ func TestClaimsInTurnGoOnFromWhereTheOnesBeforeHaveGot(t *testing.T) { // S061
 // Rows that committed late lie behind where the claims have got. The first look that finds them takes
 // some; nobody may pass over the rest again by what was true of an older look.
 func TestHintsOfDifferentLooksAreNotMixed(t *testing.T) { // S061
-	s, pool := newStore(t)
-	other := another(t, s)
-	ids := settledDown(t, s, 600)
-	claim(t, s, 100)
-	holds(t, pool)
+	s, other, pool, ids := told(t, 600)
 	claim(t, s, 100) // its own floor holds for a second yet
 	putBack(t, pool, ids[:150]...)
 	over(t, pool)
@@ -103,19 +106,20 @@ func TestHintsOfDifferentLooksAreNotMixed(t *testing.T) { // S061
 // A claim without a turn looks for itself and tells nobody. The store goes on from there, and not from what
 // others have told before.
 func TestOlderWordIsNotTakenForOnesOwnLook(t *testing.T) { // S061
-	s, pool := newStore(t)
-	other := another(t, s)
-	ids := settledDown(t, s, 400)
-	claim(t, other, 100)
-	holds(t, pool)
+	_, s, pool, ids := told(t, 400)
 	claim(t, s, 60) // goes on from there
 	putBack(t, pool, ids[:80]...)
 	s.floors.reset()
 	s.floors.mu.Lock()
 	s.floors.of(keyOf(request("owner", 60))).depth = thin
 	s.floors.mu.Unlock()
+	const count = "SELECT count(*) FROM pacht.floors"
+	before := value(t, pool, count)
 	if got := claimIDs(t, s, 60); got[0] != ids[0] {
 		t.Fatalf("claimed from %d on, want a look from the start at %d", got[0], ids[0])
+	}
+	if after := value(t, pool, count); after != before {
+		t.Errorf("a claim without a turn has told of it: %s rows, then %s", before, after)
 	}
 	if got := claimIDs(t, s, 60); !slices.Equal(got[:20], ids[60:80]) {
 		t.Errorf("claimed %v, want the rest of what it has found", got)
@@ -163,9 +167,10 @@ func TestFloorsOfOthersAreOfOnePriority(t *testing.T) { // S061
 func TestNothingIsToldOfWhatIsYoungOrFromTheFuture(t *testing.T) { // S061
 	s, pool := newStore(t)
 	other := another(t, s)
+	began := time.Now()
 	ids := enqueue(t, s, 300)
 	claim(t, s, 100)
-	if n := value(t, pool, "SELECT count(*) FROM pacht.floors"); n != "0" {
+	if n := value(t, pool, "SELECT count(*) FROM pacht.floors"); n != "0" && time.Since(began) < time.Second {
 		t.Errorf("%s rows tell of jobs that are younger than a second", n)
 	}
 	if err := s.Age(t.Context(), time.Minute); err != nil {
@@ -177,6 +182,38 @@ func TestNothingIsToldOfWhatIsYoungOrFromTheFuture(t *testing.T) { // S061
 	putBack(t, pool, ids[7])
 	if got := claimIDs(t, other, 60); got[0] != ids[7] {
 		t.Errorf("claimed from %d on, want %d", got[0], ids[7])
+	}
+}
+
+// One claim over several priorities, times and ages tells of each priority's last job that is old enough:
+// the one that stands last in the queue, and not the one with the greatest number.
+func TestAClaimTellsOfTheLastJobOfEachPriority(t *testing.T) { // S061
+	for name, settings := range map[string][]string{"any plan": nil, "bad plans": append(badPlans, "plan_cache_mode=force_generic_plan")} {
+		t.Run(name, func(t *testing.T) {
+			s, pool := storeAt(t, setting(t, pgtest.Database(t), settings...), Config{})
+			var got, want string
+			for quick := false; !quick; { // young is less than a second
+				execute(t, pool, "TRUNCATE pacht.leases, pacht.jobs, pacht.floors")
+				s.floors.reset()
+				old := map[int][]pacht.ID{}
+				for _, priority := range []int{2, 3} {
+					ids := enqueue(t, s, 40, pacht.Priority(priority))
+					execute(t, pool, fmt.Sprintf(`UPDATE pacht.leases SET run_at = statement_timestamp() - CASE WHEN job_id >= %d
+						THEN interval '2 minutes' ELSE interval '1 minute' END WHERE priority = %d`, ids[20], priority))
+					old[priority] = ids
+				}
+				began := time.Now()
+				enqueue(t, s, 10, pacht.Priority(1))
+				enqueue(t, s, 5, pacht.Priority(2))
+				claim(t, s, 10+45+30)
+				got = value(t, pool, "SELECT string_agg(priority || ':' || job_id, ' ' ORDER BY priority, job_id) FROM pacht.floors")
+				want = fmt.Sprintf("2:%d 3:%d", old[2][19], old[3][9])
+				quick = time.Since(began) < time.Second
+			}
+			if got != want {
+				t.Errorf("told of %s, want %s", got, want)
+			}
+		})
 	}
 }
 

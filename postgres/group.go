@@ -17,7 +17,8 @@ import (
 
 // Goroutines that enqueue one job each at the same time share a transaction: a statement, a
 // commit and a notice for all of them. Nobody waits for a timer: a group goes out as soon as none
-// is on its way, or one that carries a single job, with what has gathered by then. More at once
+// is on its way, or one that carries a single job, with what has gathered by then; and behind one of
+// several jobs, once those have had the CPU whose jobs these were. More at once
 // would be smaller, and cost more. One that takes long is not waited for: behind a connection that
 // has gone silent others would stand for nothing. Jobs with keys and large ones go alone; so does,
 // once more, whatever was in a group that the server refused. On pools whose hooks look at the
@@ -28,18 +29,20 @@ const (
 	groupArgs    = 64 << 10 // bytes of a job that may go with others
 	groupSlow    = 100 * time.Millisecond
 	groupConnect = 3 * time.Second // the wait for a connection, before everybody tries alone
+	gatherRounds = 4               // turns that others have on the CPU
 )
 
 // group gathers single jobs without key.
 type group struct {
-	off     bool
-	mu      sync.Mutex
-	waiting []*member
-	running int // senders that are not slow
-	flying  int // jobs that these have sent
-	ended   sync.WaitGroup
-	ctx     context.Context // ends with the store
-	end     context.CancelFunc
+	off       bool
+	mu        sync.Mutex
+	waiting   []*member
+	running   int // senders that are not slow
+	flying    int // jobs that these have sent
+	gathering int // senders that let others come before they go on
+	ended     sync.WaitGroup
+	ctx       context.Context // ends with the store
+	end       context.CancelFunc
 }
 
 // member is one call's job in a group.
@@ -107,7 +110,9 @@ func (s *Store) startSender() {
 }
 
 // mayGo says whether another group is worth its transaction. Called with the lock held.
-func (g *group) mayGo() bool { return g.flying <= 1 || len(g.waiting) >= groupLimit }
+func (g *group) mayGo() bool {
+	return g.flying <= 1 && g.gathering == 0 || len(g.waiting) >= groupLimit
+}
 
 // load is what one sender has on its way.
 type load struct {
@@ -116,10 +121,14 @@ type load struct {
 }
 
 // sendGroups sends groups until nothing waits, or one took long and others have taken over. A
-// connection is taken first and the group gathered then, so that whoever gives up meanwhile
+// connection is taken first and the group then, so that whoever gives up meanwhile
 // has sent nothing.
 func (s *Store) sendGroups() {
+	last := 0
 	for fast := true; fast; {
+		if last > 1 {
+			s.group.gather()
+		}
 		var l load
 		slow := time.AfterFunc(groupSlow, func() {
 			s.group.mu.Lock()
@@ -129,7 +138,6 @@ func (s *Store) sendGroups() {
 			s.group.running--
 			s.startSender()
 		})
-		s.group.gather()
 		wait, cancel := context.WithTimeout(s.group.ctx, groupConnect)
 		conn, _, release, err := s.acquire(wait, s.pool)
 		cancel()
@@ -140,7 +148,7 @@ func (s *Store) sendGroups() {
 			}
 			release()
 		}
-		if fast = slow.Stop(); fast {
+		if fast, last = slow.Stop(), l.jobs; fast {
 			s.group.landed(l)
 		}
 		for _, m := range batch {
@@ -162,16 +170,20 @@ func (s *Store) sendGroups() {
 	}
 }
 
-// gather lets those come whose jobs were just stored, and who have more, as long as they do: else
-// half of them would always miss the group that the other half is in.
+// gather lets those come who were just answered and have more, as long as they do, but not for long:
+// else half of the callers would always miss the group that the other half is in. No other sender
+// starts with the first of them meanwhile.
 func (g *group) gather() {
-	for before, n := -1, 0; before < n; {
+	for before, n, rounds := -1, 0, 0; before < n && n < groupLimit && rounds < gatherRounds; rounds++ {
 		before = n
 		runtime.Gosched()
 		g.mu.Lock()
 		n = len(g.waiting)
 		g.mu.Unlock()
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gathering--
 }
 
 // take answers what has gathered, at most groupLimit times groupArgs bytes; nothing if another sender
@@ -192,11 +204,14 @@ func (g *group) take(l *load) []*member {
 	return batch
 }
 
-// landed takes in that a group was answered in time.
+// landed takes in that a group was answered in time. Its sender goes on with gather if it was of several.
 func (g *group) landed(l load) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.flying -= l.jobs
+	if l.jobs > 1 {
+		g.gathering++
+	}
 }
 
 func (s *Store) sendGroup(conn *pgxpool.Conn, batch []*member) error {

@@ -59,19 +59,22 @@ func TestCallersThatComeAgainShareTheNextTransaction(t *testing.T) {
 	s, pool := newStore(t)
 	const callers, each = 8, 100
 	var of float64
-	for range 5 { // on a busy machine some come late
+	for range 20 { // on a busy machine some come late
 		execute(t, pool, "TRUNCATE pacht.leases, pacht.jobs")
 		var all sync.WaitGroup
 		for range callers {
 			all.Go(func() {
 				for i := range each {
-					if _, err := s.Enqueue(t.Context(), []pacht.NewJob{pacht.New(charge{i})}); err != nil {
-						t.Error(err)
+					if answers, err := s.Enqueue(t.Context(), []pacht.NewJob{pacht.New(charge{i})}); err != nil || answers[0].Err != nil {
+						t.Error(answers, err)
 					}
 				}
 			})
 		}
 		all.Wait()
+		if n := value(t, pool, "SELECT count(*) FROM pacht.jobs"); n != strconv.Itoa(callers*each) {
+			t.Fatalf("%s jobs were stored", n)
+		}
 		transactions, err := strconv.Atoi(value(t, pool, "SELECT count(DISTINCT xmin::text) FROM pacht.jobs"))
 		if err != nil {
 			t.Fatal(err)
