@@ -169,7 +169,7 @@ func TestClaimsAreQuickBesideManyRowsTheyMayNotTake(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			// Not newStore: rows without a job are no state that Check knows.
 			s := benchStore(t)
-			crowd(t, s, what, 20_000)
+			crowd(t, s, what, 6_000)
 			cost := claimCost(t, s)
 			t.Logf("40 claims cost %s of CPU, and %s from a queue without them", cost, base)
 			if cost > 2*base+100*time.Millisecond {
@@ -179,7 +179,7 @@ func TestClaimsAreQuickBesideManyRowsTheyMayNotTake(t *testing.T) {
 			err := s.write(t.Context(), "claim", false, func(ctx context.Context, w *work) error {
 				jobs, err := s.takePriority(ctx, w, claimRequest("a", 1), `["charge"]`, 3, bottom, 1)
 				if len(jobs) > 0 && (what == "held" || what == "of a kind nobody knows") {
-					t.Errorf("walked over 20,000 rows to %s while the file was locked", jobs[0].Ref())
+					t.Errorf("walked over 6,000 rows to %s while the file was locked", jobs[0].Ref())
 				}
 				return err
 			})
