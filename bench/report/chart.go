@@ -159,13 +159,15 @@ func lines(title string, all []lineOf) string {
 	return b.String()
 }
 
-// free moves a label down until it covers no other.
+// free moves a label down until it covers no other. What was just moved may be a rounding error too
+// near, and stays: else it would be moved to the same place for ever.
 func free(taken []float64, at float64) float64 {
+	const line = 14
 	for again := true; again; {
 		again = false
 		for _, t := range taken {
-			if math.Abs(t-at) < 14 {
-				at, again = t+14, true
+			if math.Abs(t-at) < line && t+line > at {
+				at, again = t+line, true
 			}
 		}
 	}

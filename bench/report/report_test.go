@@ -82,3 +82,13 @@ func sample() *result.File {
 	f.Runs = append(f.Runs, result.Run{Scenario: "drain", Variant: run.Small, Peer: "goqite", Round: 1, Jobs: 1000, Error: "3 ran more than once\nand so on"})
 	return f
 }
+
+// A sum of two may be nearer than what was added: a label must not be moved to its own place for ever.
+func TestLabelsFindAPlaceWhateverIsRounded(t *testing.T) {
+	for i := range 10_000 {
+		first := 244 + float64(i)/997 // sums beyond 256 have a bit less
+		if at := free([]float64{first}, first-1); at < first+13.9 {
+			t.Fatalf("%v stands on %v", at, first)
+		}
+	}
+}
