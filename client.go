@@ -39,14 +39,15 @@ func single(answers []Enqueued, err error) (Enqueued, error) {
 const batchBytes = 4 << 20
 
 // EnqueueMany stores jobs from an iterator in constant memory, in transactions of 5,000
-// (PostgreSQL) or 1,000 (SQLite), of fewer if they are large, one after the other; while one is on
-// its way the next jobs are drawn. It returns how many it stored, not counting duplicates. Refused
+// (PostgreSQL) or 1,000 (SQLite), of fewer if they are large. What is stored is stored in the order of
+// the iterator and without a gap; while one transaction is on its way the next jobs are drawn, and
+// may be on their way too. It returns how many it stored, not counting duplicates. Refused
 // jobs do not stop the others; their errors come back joined, the first 20 of them. Any other error
 // ends it, and says how far it had come by the count.
 func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64, error) {
 	b := bulk{store: c.store}
-	defer func() { _ = b.wait() }() // something is on its way then only if the iterator panicked
-	var batch, next []NewJob
+	defer func() { _ = b.wait(0) }() // something is on its way then only if the iterator panicked
+	var batch []NewJob
 	most, size := c.store.BatchSize(), 0
 	for j := range jobs {
 		batch, size = append(batch, j), size+len(j.Args)+len(j.Metadata)
@@ -54,54 +55,84 @@ func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64,
 			continue
 		}
 		size = 0
-		if err := b.send(ctx, batch); err != nil {
+		var err error
+		if batch, err = b.send(ctx, batch); err != nil {
 			return b.stored, errors.Join(append(b.refused, err)...)
 		}
-		clear(next) // it is stored
-		batch, next = next[:0], batch
 	}
-	err := b.wait()
-	if err == nil && len(batch) > 0 {
-		if err = b.send(ctx, batch); err == nil {
-			err = b.wait()
-		}
+	var err error
+	if len(batch) > 0 {
+		_, err = b.send(ctx, batch)
+	}
+	if err == nil {
+		err = b.wait(0)
 	}
 	return b.stored, errors.Join(append(b.refused, err)...)
 }
 
-// bulk is an EnqueueMany with at most one transaction on its way.
+// bulk is an EnqueueMany with at most two transactions on their way, which are committed in order.
 type bulk struct {
-	store   Enqueuer
-	sent    chan error // nil: none is
-	answers []Enqueued // of the one that is
+	store Enqueuer
+	last  *Turn
+	sent  []flight // oldest first
+	free  [][]NewJob
 
 	stored  int64
 	refused []error
 }
 
-// send waits for the transaction before this one, and does not wait for this one.
-func (b *bulk) send(ctx context.Context, batch []NewJob) error {
-	if err := b.wait(); err != nil {
-		return err
-	}
-	b.sent = make(chan error, 1)
-	go func() {
-		answers, err := b.store.Enqueue(ctx, batch)
-		b.answers = answers
-		b.sent <- err
-	}()
-	return nil
+type flight struct {
+	batch  []NewJob
+	landed chan landing
 }
 
-// wait takes in what became of the transaction that is on its way, if one is.
-func (b *bulk) wait() error {
-	const mostErrors = 20
-	if b.sent == nil {
-		return nil
+type landing struct {
+	answers []Enqueued
+	err     error
+}
+
+// send waits until at most one transaction is on its way, does not wait for the one that it
+// sends, and answers where the next jobs may be put.
+func (b *bulk) send(ctx context.Context, batch []NewJob) (next []NewJob, err error) {
+	if err := b.wait(1); err != nil {
+		return nil, err
 	}
-	err := <-b.sent
-	b.sent = nil
-	for _, a := range b.answers {
+	turn, landed := b.last.next(), make(chan landing, 1)
+	b.last, b.sent = turn, append(b.sent, flight{batch, landed})
+	go func() {
+		var l landing
+		l.err = turn.run(func() (err error) {
+			l.answers, err = b.store.EnqueueInTurn(ctx, batch, turn)
+			return err
+		})
+		landed <- l
+	}()
+	if last := len(b.free) - 1; last >= 0 {
+		next, b.free = b.free[last], b.free[:last]
+	}
+	return next, nil
+}
+
+// wait takes in what became of the oldest transactions, until at most n are on their way. After
+// an error nothing is on its way: what came after was not committed.
+func (b *bulk) wait(n int) (err error) {
+	for len(b.sent) > n || (err != nil && len(b.sent) > 0) {
+		f := b.sent[0]
+		b.sent = b.sent[1:]
+		l := <-f.landed
+		if err == nil {
+			err = l.err
+			b.count(l.answers)
+		}
+		clear(f.batch)
+		b.free = append(b.free, f.batch[:0])
+	}
+	return err
+}
+
+func (b *bulk) count(answers []Enqueued) {
+	const mostErrors = 20
+	for _, a := range answers {
 		switch {
 		case a.Err != nil && len(b.refused) < mostErrors:
 			b.refused = append(b.refused, a.Err)
@@ -109,5 +140,4 @@ func (b *bulk) wait() error {
 			b.stored++
 		}
 	}
-	return err
 }

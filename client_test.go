@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pacht-queue/pacht"
 )
@@ -32,6 +35,10 @@ func (c *counter) Enqueue(_ context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 		answers[i] = pacht.Enqueued{ID: 1, Duplicate: j.Key != ""}
 	}
 	return answers, nil
+}
+
+func (c *counter) EnqueueInTurn(ctx context.Context, jobs []pacht.NewJob, _ *pacht.Turn) ([]pacht.Enqueued, error) {
+	return c.Enqueue(ctx, jobs)
 }
 
 func (c *counter) BatchSize() int { return 1000 }
@@ -133,5 +140,71 @@ func TestEnqueueAnswersTheRefusalOfItsOneJob(t *testing.T) {
 	}
 	if _, err := pacht.NewClient(&counter{fail: 1}).Enqueue(t.Context(), charge{}); !errors.Is(err, pacht.ErrUnknown) {
 		t.Errorf("%v", err)
+	}
+}
+
+// ahead is an Enqueuer that begins batches ahead of their turn, and commits each when it is told how it ends.
+type ahead struct {
+	counter
+	mu               sync.Mutex
+	begun, committed []string // the args of their first jobs
+	commit           chan error
+}
+
+func (a *ahead) EnqueueInTurn(ctx context.Context, jobs []pacht.NewJob, turn *pacht.Turn) ([]pacht.Enqueued, error) {
+	first := string(jobs[0].Args)
+	turn.Begin()
+	a.note(&a.begun, first)
+	turn.Begun()
+	if err := turn.Wait(ctx); err != nil {
+		return nil, err
+	}
+	if err := <-a.commit; err != nil {
+		return nil, err
+	}
+	a.note(&a.committed, first)
+	return make([]pacht.Enqueued, len(jobs)), nil
+}
+
+func (a *ahead) note(where *[]string, first string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	*where = append(*where, first)
+}
+
+func TestEnqueueManyHasTwoBatchesOnTheirWayAndCommitsThemInOrder(t *testing.T) {
+	for _, ends := range [][]error{{nil, nil, nil, nil}, {nil, pacht.ErrUnknown}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &ahead{commit: make(chan error)}
+			var stored int64
+			var err error
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				stored, err = pacht.NewClient(a).EnqueueMany(t.Context(), func(yield func(pacht.NewJob) bool) {
+					for i := 0; i < 3500; i++ {
+						if j := pacht.New(charge{}); !yield(pacht.NewJob{Kind: j.Kind, Args: fmt.Append(nil, i/1000)}) {
+							return
+						}
+					}
+				})
+			}()
+			all := []string{"0", "1", "2", "3"}
+			for n, end := range ends {
+				synctest.Wait()
+				if !slices.Equal(a.begun, all[:min(n+2, 4)]) || !slices.Equal(a.committed, all[:n]) {
+					t.Errorf("begun %v, committed %v after %d", a.begun, a.committed, n)
+				}
+				a.commit <- end
+			}
+			<-done
+			failed := ends[len(ends)-1]
+			if want := min(int64(1000*len(a.committed)), 3500); stored != want || !errors.Is(err, failed) {
+				t.Errorf("%d stored, want %d; %v", stored, want, err)
+			}
+			if failed != nil && (len(a.committed) != 1 || len(a.begun) != 3) {
+				t.Errorf("begun %v, committed %v after a failure", a.begun, a.committed)
+			}
+		})
 	}
 }

@@ -40,6 +40,9 @@ type Enqueuer interface {
 	// commit was lost and every job carries a key, the call is repeated inside, else it
 	// returns ErrUnknown and is never repeated inside (R11).
 	Enqueue(ctx context.Context, jobs []NewJob) ([]Enqueued, error)
+	// EnqueueInTurn is Enqueue of one batch in a row of them. A store that gains nothing from beginning
+	// a batch before the last is committed takes it for Enqueue.
+	EnqueueInTurn(ctx context.Context, jobs []NewJob, turn *Turn) ([]Enqueued, error)
 	// BatchSize is how many jobs at most EnqueueMany stores in one transaction: many where each
 	// transaction has its price, few where all others wait for it.
 	BatchSize() int

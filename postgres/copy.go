@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -31,8 +32,25 @@ type copied struct {
 	policy, queue          string
 }
 
+// errNotInTurn says that a transaction was undone because the batch before was not committed soon, or
+// was begun anew.
+var errNotInTurn = errors.New("undone, to begin again when its turn has come")
+
 // enqueueCopy stores jobs without keys in one transaction.
-func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int, answers []pacht.Enqueued) error {
+func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int, answers []pacht.Enqueued, turn *pacht.Turn) error {
+	for {
+		err := s.copyInTurn(ctx, jobs, todo, answers, turn)
+		if !errors.Is(err, errNotInTurn) {
+			return err
+		}
+		if err := turn.Wait(ctx); err != nil { // without a connection, which the batch before may need
+			return err
+		}
+	}
+}
+
+func (s *Store) copyInTurn(ctx context.Context, jobs []pacht.NewJob, todo []int, answers []pacht.Enqueued, turn *pacht.Turn) error {
+	caller := ctx
 	conn, ctx, release, err := s.acquire(ctx, s.pool)
 	if err != nil {
 		return err
@@ -41,6 +59,7 @@ func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int
 	if err := s.ready(ctx, conn); err != nil {
 		return err
 	}
+	turn.Begin()
 	var now time.Time
 	var ids []int64
 	settings := map[string]pacht.QueueSettings{}
@@ -55,6 +74,9 @@ func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int
 	if err != nil {
 		return err
 	}
+	if st := s.pool.Stat(); st.AcquiredConns()+1 < st.MaxConns() { // leaves one for others
+		turn.Begun()
+	}
 	rows := make([]copied, 0, len(todo))
 	for n, i := range todo {
 		row := copied{job: &jobs[i], id: ids[n], runAt: later(now.Add(max(jobs[i].Delay, 0)), jobs[i].RunAt)}
@@ -66,7 +88,11 @@ func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int
 		answers[i] = pacht.Enqueued{ID: pacht.ID(row.id)}
 		rows = append(rows, row)
 	}
-	if err := s.copyRows(ctx, conn, now, rows); err != nil {
+	err = s.copyRows(ctx, conn, now, rows)
+	if err == nil {
+		err = s.inTurn(caller, turn)
+	}
+	if err != nil {
 		s.tidy(conn, err) // not committed, whatever became of the connection
 		return err
 	}
@@ -76,6 +102,20 @@ func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int
 	})
 	if err != nil {
 		return sent(err)
+	}
+	return nil
+}
+
+// inTurn waits for the batch before with all stored and nothing committed; for less time than the
+// server waits for us.
+func (s *Store) inTurn(ctx context.Context, turn *pacht.Turn) error {
+	soon, cancel := context.WithTimeoutCause(ctx, s.idle()/2, errNotInTurn)
+	defer cancel()
+	if err := turn.Wait(soon); err != nil {
+		return err
+	}
+	if turn.Stale() {
+		return errNotInTurn
 	}
 	return nil
 }

@@ -26,6 +26,24 @@ const horizon = pacht.Horizon + time.Minute
 
 // Enqueue implements pacht.Enqueuer.
 func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enqueued, error) {
+	if len(jobs) == 1 && jobs[0].Key == "" && !s.unprepared.Load() {
+		if answers, todo := s.vet(jobs); len(todo) == 0 {
+			return answers, nil
+		}
+		answer, err := s.enqueueGrouped(ctx, jobs[0])
+		switch {
+		case err == nil:
+			return []pacht.Enqueued{answer}, nil
+		case !errors.Is(err, errAlone):
+			return nil, err
+		}
+	}
+	return s.EnqueueInTurn(ctx, jobs, nil)
+}
+
+// EnqueueInTurn implements pacht.Enqueuer. Only what goes by COPY begins ahead of its turn: with keys,
+// two batches could wait for each other.
+func (s *Store) EnqueueInTurn(ctx context.Context, jobs []pacht.NewJob, turn *pacht.Turn) ([]pacht.Enqueued, error) {
 	answers, todo := s.vet(jobs)
 	if len(todo) == 0 {
 		return answers, nil
@@ -36,19 +54,13 @@ func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 		keyed = keyed && jobs[i].Key != ""
 		keys = keys || jobs[i].Key != ""
 	}
-	if len(jobs) == 1 && !keys && !s.unprepared.Load() {
-		answer, err := s.enqueueGrouped(ctx, jobs[0])
-		switch {
-		case err == nil:
-			return []pacht.Enqueued{answer}, nil
-		case !errors.Is(err, errAlone):
-			return nil, err
-		}
-	}
 	fast := len(todo) == 1 || (!keys && fits(jobs, todo))
 	err := s.again(ctx, keyed, fmt.Sprintf("enqueue %d jobs", len(todo)), func() error {
 		if fast && len(todo) >= copyLeast && !s.unprepared.Load() {
-			return s.enqueueCopy(ctx, jobs, todo, answers)
+			return s.enqueueCopy(ctx, jobs, todo, answers, turn)
+		}
+		if err := turn.Wait(ctx); err != nil {
+			return err
 		}
 		e := enqueuer{of: s, jobs: jobs, answers: answers}
 		left := todo

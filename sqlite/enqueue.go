@@ -25,6 +25,11 @@ func (s *Store) Enqueue(ctx context.Context, jobs []pacht.NewJob) ([]pacht.Enque
 	return answers, nil
 }
 
+// EnqueueInTurn implements pacht.Enqueuer: there is one writer, so nothing is begun ahead.
+func (s *Store) EnqueueInTurn(ctx context.Context, jobs []pacht.NewJob, _ *pacht.Turn) ([]pacht.Enqueued, error) {
+	return s.Enqueue(ctx, jobs)
+}
+
 // BatchSize implements pacht.Enqueuer: so many take a few hundredths of a second, in which nobody else
 // writes.
 func (s *Store) BatchSize() int { return 1000 }

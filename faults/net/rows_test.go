@@ -113,13 +113,25 @@ func refusedBreak(err error) bool {
 func never(*twin) error { return nil }
 
 func enqueueRow(name string, n int, keyed bool) row {
-	r := row{verb: "Enqueue", name: name, inside: keyed, act: func(w *twin) error {
+	return keyedRow(keyed, row{verb: "Enqueue", name: name, act: func(w *twin) error {
 		answers, err := w.on.Enqueue(w.ctx, w.jobsOf(n, keyed))
 		for _, a := range answers {
 			err = errors.Join(err, a.Err)
 		}
 		return err
-	}}
+	}})
+}
+
+func enqueueManyRow(name string, n int, keyed bool) row {
+	return keyedRow(keyed, row{verb: "EnqueueInTurn", name: name, act: func(w *twin) error {
+		_, err := pacht.NewClient(w.on).EnqueueMany(w.ctx, slices.Values(w.jobsOf(n, keyed)))
+		return err
+	}})
+}
+
+// keyedRow is the row of an enqueue, which is repeated inside with keys, and never without.
+func keyedRow(keyed bool, r row) row {
+	r.inside = keyed
 	if !keyed {
 		r.again = never
 	}
@@ -238,6 +250,8 @@ func rows() []row {
 		enqueueRow("one with a key", 1, true),
 		enqueueRow("several with keys", 3, true),
 		enqueueRow("hundreds with keys", 250, true),
+		enqueueManyRow("hundreds", 250, false),
+		enqueueManyRow("hundreds with keys", 250, true),
 		{verb: "EnqueueTx", name: "without keys", act: inTx(enqueueTx(false)), again: never},
 		{verb: "EnqueueTx", name: "with keys", act: inTx(enqueueTx(true))},
 
