@@ -19,7 +19,7 @@ func (s *Store) Claim(ctx context.Context, req pacht.ClaimRequest) (pacht.Claims
 	}
 	at := s.floors.start(req)
 	claims, err := s.claimFrom(ctx, &req, &at, inTurn(at.depth, req.Limit))
-	if err == nil && !at.full && len(claims.Jobs) < req.Limit {
+	if err == nil && !at.full && !at.rests && len(claims.Jobs) < req.Limit {
 		claims, err = s.lookBehind(ctx, req, at, claims)
 	}
 	if err == nil {
@@ -75,7 +75,7 @@ func (s *Store) claimFrom(ctx context.Context, req *pacht.ClaimRequest, at *star
 		return pacht.Claims{}, err
 	}
 	slices.SortFunc(claims.Jobs, queueOrder)
-	s.floors.learn(*at, began, len(claims.Jobs) < req.Limit, claims.Jobs)
+	s.floors.learn(*at, began, len(claims.Jobs) < req.Limit, claims)
 	return claims, nil
 }
 

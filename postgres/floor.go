@@ -19,6 +19,9 @@ import (
 // starts there. It is a hint and no more: rows behind it, which committed late or were put
 // back, are found by a look from the start, which is made after each claim that gave fewer
 // rows than asked, and at least every second or 50 looks' time, whichever is longer, up to five minutes.
+// Where so much is in the way that a look takes long, it is made a tenth of the time at most, or an idle
+// worker would do nothing else: until then claims that come short do without, and where they have got
+// stays known.
 //
 // Of several processes each would walk over all that the others hold. So claims that go in turn
 // leave word of how far they have got (table floors), and the next one goes on from there, whoever
@@ -30,6 +33,8 @@ const (
 	lookEvery = time.Second
 	lookShare = 50
 	lookMost  = 5 * time.Minute // what a look took may be a jump of the clock, or a wait for a standby
+	lookDear  = 50 * time.Millisecond
+	lookRest  = 10 // times what a dear look took must pass until the next one
 )
 
 // floors holds the floor of each queue and set of kinds.
@@ -53,6 +58,13 @@ type floor struct {
 	life   time.Duration // for so long
 	resets int           // how often floors had been reset before this store looked, and told of it
 	depth  depth
+	looked clock.Instant // when this store has looked from the start itself
+	took   time.Duration // and for how long
+}
+
+// rests says that a look from the start was dear and has been made just now.
+func (fl *floor) rests() bool {
+	return fl.took >= lookDear && fl.looked.Elapsed() < min(lookRest*fl.took, lookMost)
 }
 
 // depth is what the last claim that tells has told of a queue: one that got as many as it asked for,
@@ -78,6 +90,7 @@ type start struct {
 	key    floorKey
 	from   [pacht.MaxPriority]pair
 	full   bool // from the start of the queue
+	rests  bool // no look from the start comes after it
 	depth  depth
 	resets int   // what was seen before a reset may be behind what was put back
 	alone  bool  // this store has put a job back since it looked last: it takes nobody's word
@@ -93,6 +106,7 @@ func (f *floors) start(req pacht.ClaimRequest) start {
 	defer f.mu.Unlock()
 	fl := f.of(at.key)
 	at.depth, at.resets, at.alone = fl.depth, f.resets, fl.resets != f.resets
+	at.rests = fl.rests()
 	if at.full = !fl.known || fl.since.Elapsed() > fl.life; at.full {
 		at.from = fromBottom()
 	} else {
@@ -163,22 +177,28 @@ func (f *floors) brought(at start, jobs, limit int) {
 }
 
 // learn takes in what a claim gave, that began then, and was full or short of its limit.
-func (f *floors) learn(at start, began clock.Instant, short bool, jobs []pacht.JobInfo) {
+func (f *floors) learn(at start, began clock.Instant, short bool, claims pacht.Claims) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fl := f.of(at.key)
+	if at.full {
+		fl.looked, fl.took = clock.Now(), began.Elapsed()
+	}
 	if at.resets != f.resets {
 		return
 	}
 	if at.full && (at.turn || short) { // else what others told of before may pass over the rest of it
 		fl.resets = at.resets
 	}
-	if short {
+	switch {
+	case short && at.full && fl.took >= lookDear:
+		at.from = fl.pairs // all that is due was seen, so one may go on from where claims got before
+	case short && (at.full || !at.rests):
 		fl.known = false
 		return
 	}
 	if at.full {
-		at.look, at.life = jobs[0].ClaimedAt.UnixMicro(), min(max(lookEvery, lookShare*began.Elapsed()), lookMost)
+		at.look, at.life = claims.Now.UnixMicro(), min(max(lookEvery, lookShare*fl.took), lookMost)
 	}
 	switch {
 	case at.full || at.until != 0:
@@ -186,7 +206,7 @@ func (f *floors) learn(at start, began clock.Instant, short bool, jobs []pacht.J
 	case !fl.known || fl.look != at.look:
 		return // another claim has looked meanwhile
 	}
-	for _, j := range jobs {
+	for _, j := range claims.Jobs {
 		if p, to := &fl.pairs[j.Priority-1], (pair{j.RunAt.UnixMicro(), int64(j.ID)}); to.compare(*p) > 0 {
 			*p = to
 		}

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 func floorAt(s *Store, j pacht.JobInfo) {
 	at := s.floors.start(request("owner", 1))
 	at.full = true
-	s.floors.learn(at, clock.Now(), false, []pacht.JobInfo{j})
+	s.floors.learn(at, clock.Now(), false, pacht.Claims{Now: j.ClaimedAt, Jobs: []pacht.JobInfo{j}})
 }
 
 func claimIDs(t *testing.T, s *Store, limit int) []pacht.ID {
@@ -61,6 +63,45 @@ func TestRowsBehindTheFloorWaitNoLongerThanItsBound(t *testing.T) { // S061
 		}
 		return got[0] == ids[0]
 	})
+}
+
+// Where much that is dead is in the way, an idle worker must not do nothing but look. What is put back is
+// looked for a tenth of the time, what is new is found at once, and so is what the store has put back itself.
+func TestALookThatTakesLongIsMadeATenthOfTheTime(t *testing.T) { // S061
+	s, pool := newStore(t)
+	ids := enqueue(t, s, 4)
+	execute(t, pool, fmt.Sprintf(`
+		CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.2); RETURN NEW; END';
+		CREATE TRIGGER slow BEFORE UPDATE ON pacht.leases FOR EACH ROW
+			WHEN (OLD.job_id IN (%d, %d) AND NEW.status = 'Processing') EXECUTE FUNCTION slow()`, ids[0], ids[3]))
+	jobs := claim(t, s, 10)
+	if len(jobs) != 4 {
+		t.Fatalf("claimed %v", jobs)
+	}
+	looked := time.Now()
+	putBack(t, pool, ids[0])
+	if got := claimIDs(t, s, 10); len(got) > 0 && time.Since(looked) < time.Second {
+		t.Errorf("claimed %v: there was another look at once", got)
+	}
+	fresh := enqueue(t, s, 1)[0]
+	if got := claimIDs(t, s, 10); len(got) != 1 || got[0] != fresh {
+		t.Errorf("claimed %v, want the new job %d", got, fresh)
+	}
+	until(t, "what was put back is found", func() bool { return slices.Contains(claimIDs(t, s, 10), ids[0]) })
+	if waited := time.Since(looked); waited < time.Second {
+		t.Errorf("the next look came after %s", waited)
+	}
+	looked = time.Now()
+	putBack(t, pool, ids[1])
+	if got := claimIDs(t, s, 10); len(got) > 0 && time.Since(looked) < time.Second {
+		t.Errorf("claimed %v: the look forgot how far claims had got before", got)
+	}
+	if _, err := s.Settle(t.Context(), settlements(jobs[2:3], pacht.OutcomeReleased)); err != nil {
+		t.Fatal(err)
+	}
+	if got := claimIDs(t, s, 10); !slices.Equal(got, ids[1:3]) {
+		t.Errorf("claimed %v, want what this store has released, and what another look finds: %v", got, ids[1:3])
+	}
 }
 
 func TestReleasedJobKeepsItsPlaceWhateverTheFloor(t *testing.T) { // R5, S061

@@ -207,7 +207,7 @@ func (p *page) processes() {
 	if len(peers) == 0 {
 		return
 	}
-	p.say("\n## Several worker processes on one queue\n\nJobs per second, all of them together, on the same cores. The time in which each process opens its connections counts.\n\n")
+	p.say("\n## Several worker processes on one queue\n\nJobs per second, all of them together, on the same cores, from a backlog of twice the jobs of a drain above. The time in which each process opens its connections counts.\n\n")
 	head := []string{""}
 	for _, n := range run.ProcessCounts {
 		head = append(head, fmt.Sprintf("%d", n))
