@@ -39,7 +39,7 @@ func single(answers []Enqueued, err error) (Enqueued, error) {
 const batchBytes = 4 << 20
 
 // EnqueueMany stores jobs from an iterator in constant memory, in transactions of 5,000
-// (PostgreSQL) or 1,000 (SQLite), of fewer if they are large. What is stored is stored in the order of
+// (PostgreSQL) or 1,000 (SQLite), of fewer if they are large. They are committed in the order of
 // the iterator and without a gap; while one transaction is on its way the next jobs are drawn, and
 // may be on their way too. It returns how many it stored, not counting duplicates. Refused
 // jobs do not stop the others; their errors come back joined, the first 20 of them. Any other error

@@ -153,7 +153,6 @@ type ahead struct {
 
 func (a *ahead) EnqueueInTurn(ctx context.Context, jobs []pacht.NewJob, turn *pacht.Turn) ([]pacht.Enqueued, error) {
 	first := string(jobs[0].Args)
-	turn.Begin()
 	a.note(&a.begun, first)
 	turn.Begun()
 	if err := turn.Wait(ctx); err != nil {

@@ -6,20 +6,16 @@ import (
 )
 
 // Turn is the place of one batch in a row of batches that are enqueued one after the other, of which
-// the next may begin before the last is committed. What holds for the row: ids and times of a batch
-// are drawn after those of the batch before it, it is committed after that one, and never if that
-// one was not. A nil Turn is a batch that follows nothing.
+// the next may begin before the last is committed. What holds for the row: a batch is committed after
+// the one before it, and never if that one was not. A nil Turn is a batch that follows nothing.
 //
-// A store begins (Begin), draws ids and time (Begun), stores, waits for the one before (Wait) and
-// commits, or begins anew (Stale). One that begins no batch ahead calls none of them: the next one
-// then comes when this one has ended.
+// A store draws ids and time (Begun), stores, waits for the one before (Wait) and commits. One that
+// begins no batch ahead calls neither: the next one then comes when this one has ended.
 type Turn struct {
 	before *Turn         // nil: there is none, or it has been waited for
 	begun  chan struct{} // closed when the next may begin
 	ended  chan struct{} // closed when err says how it ended
 	err    error
-	draws  int  // how often ids were drawn, each time anew; read when ended is closed
-	ahead  bool // the batch before had not ended when this one began
 }
 
 // next is the turn after t, which may be nil.
@@ -27,16 +23,8 @@ func (t *Turn) next() *Turn {
 	return &Turn{before: t, begun: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// Begin says that a try begins: before ids and time are drawn.
-func (t *Turn) Begin() {
-	if t == nil {
-		return
-	}
-	t.draws++
-	t.ahead = t.before != nil && !over(t.before.ended)
-}
-
-// Begun says that ids and time are drawn: the batch after this one may begin.
+// Begun says that ids and time are drawn: the batch after this one may begin, and draw later ones. One
+// that is tried again after that may have later ids than its follower.
 func (t *Turn) Begun() {
 	if t != nil && !over(t.begun) {
 		close(t.begun)
@@ -59,10 +47,6 @@ func (t *Turn) Wait(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Stale says, after Wait, that this batch drew its ids before the one before it drew its own once
-// more: so must this one, and the one that has begun after it.
-func (t *Turn) Stale() bool { return t != nil && t.ahead && t.before.draws > 1 }
 
 // run calls fn when the batch before has begun, unless that one has failed, and tells the batch
 // after how this one ended.

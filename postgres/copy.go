@@ -32,8 +32,7 @@ type copied struct {
 	policy, queue          string
 }
 
-// errNotInTurn says that a transaction was undone because the batch before was not committed soon, or
-// was begun anew.
+// errNotInTurn says that a transaction was undone because the batch before was not committed soon.
 var errNotInTurn = errors.New("undone, to begin again when its turn has come")
 
 // enqueueCopy stores jobs without keys in one transaction.
@@ -59,7 +58,6 @@ func (s *Store) copyInTurn(ctx context.Context, jobs []pacht.NewJob, todo []int,
 	if err := s.ready(ctx, conn); err != nil {
 		return err
 	}
-	turn.Begin()
 	var now time.Time
 	var ids []int64
 	settings := map[string]pacht.QueueSettings{}
@@ -90,7 +88,9 @@ func (s *Store) copyInTurn(ctx context.Context, jobs []pacht.NewJob, todo []int,
 	}
 	err = s.copyRows(ctx, conn, now, rows)
 	if err == nil {
-		err = s.inTurn(caller, turn)
+		soon, cancel := context.WithTimeoutCause(caller, turnPatience, errNotInTurn)
+		err = turn.Wait(soon)
+		cancel()
 	}
 	if err != nil {
 		s.tidy(conn, err) // not committed, whatever became of the connection
@@ -106,19 +106,9 @@ func (s *Store) copyInTurn(ctx context.Context, jobs []pacht.NewJob, todo []int,
 	return nil
 }
 
-// inTurn waits for the batch before with all stored and nothing committed; for less time than the
-// server waits for us.
-func (s *Store) inTurn(ctx context.Context, turn *pacht.Turn) error {
-	soon, cancel := context.WithTimeoutCause(ctx, s.idle()/2, errNotInTurn)
-	defer cancel()
-	if err := turn.Wait(soon); err != nil {
-		return err
-	}
-	if turn.Stale() {
-		return errNotInTurn
-	}
-	return nil
-}
+// turnPatience is how long a transaction waits for its turn, with all stored and nothing committed: less
+// than the server waits for it (see idle).
+const turnPatience = 500 * time.Millisecond
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

@@ -19,9 +19,10 @@ import (
 // starts there. It is a hint and no more: rows behind it, which committed late or were put
 // back, are found by a look from the start, which is made after each claim that gave fewer
 // rows than asked, and at least every second or 50 looks' time, whichever is longer, up to five minutes.
-// Where so much is in the way that a look takes long, it is made a tenth of the time at most, or an idle
-// worker would do nothing else: until then claims that come short do without, and where they have got
-// stays known.
+// Where so much is in the way that looks take long, they are made a tenth of the time at most, or an idle
+// worker would do nothing else: until then claims that come short do without, and go on from what the
+// last look has seen. Long is what the client sees, twice in a row: a connection was opened, or the network
+// stood still, in one of them.
 //
 // Of several processes each would walk over all that the others hold. So claims that go in turn
 // leave word of how far they have got (table floors), and the next one goes on from there, whoever
@@ -33,8 +34,10 @@ const (
 	lookEvery = time.Second
 	lookShare = 50
 	lookMost  = 5 * time.Minute // what a look took may be a jump of the clock, or a wait for a standby
-	lookDear  = 50 * time.Millisecond
-	lookRest  = 10 // times what a dear look took must pass until the next one
+
+	lookDear     = 50 * time.Millisecond
+	lookRest     = 10 // times what a dear look took must pass until the next one
+	lookRestMost = 10 * time.Second
 )
 
 // floors holds the floor of each queue and set of kinds.
@@ -58,13 +61,14 @@ type floor struct {
 	life   time.Duration // for so long
 	resets int           // how often floors had been reset before this store looked, and told of it
 	depth  depth
-	looked clock.Instant // when this store has looked from the start itself
-	took   time.Duration // and for how long
+	looked clock.Instant    // when this store has looked from the start itself
+	took   [2]time.Duration // and for how long: the last look and the one before
 }
 
-// rests says that a look from the start was dear and has been made just now.
-func (fl *floor) rests() bool {
-	return fl.took >= lookDear && fl.looked.Elapsed() < min(lookRest*fl.took, lookMost)
+// dear is what a look from the start takes, if that is much.
+func (fl *floor) dear() (took time.Duration, yes bool) {
+	took = min(fl.took[0], fl.took[1])
+	return took, took >= lookDear
 }
 
 // depth is what the last claim that tells has told of a queue: one that got as many as it asked for,
@@ -106,8 +110,11 @@ func (f *floors) start(req pacht.ClaimRequest) start {
 	defer f.mu.Unlock()
 	fl := f.of(at.key)
 	at.depth, at.resets, at.alone = fl.depth, f.resets, fl.resets != f.resets
-	at.rests = fl.rests()
-	if at.full = !fl.known || fl.since.Elapsed() > fl.life; at.full {
+	took, dear := fl.dear()
+	at.rests = dear && fl.looked.Elapsed() < min(lookRest*took, lookRestMost)
+	// With little to expect, a dear look goes at once instead of after a claim that comes short.
+	at.full = !fl.known || fl.since.Elapsed() > fl.life || dear && !at.rests && fl.depth == thin
+	if at.full {
 		at.from = fromBottom()
 	} else {
 		at.from, at.look = fl.pairs, fl.look
@@ -182,7 +189,7 @@ func (f *floors) learn(at start, began clock.Instant, short bool, claims pacht.C
 	defer f.mu.Unlock()
 	fl := f.of(at.key)
 	if at.full {
-		fl.looked, fl.took = clock.Now(), began.Elapsed()
+		fl.looked, fl.took = clock.Now(), [2]time.Duration{began.Elapsed(), fl.took[0]}
 	}
 	if at.resets != f.resets {
 		return
@@ -190,15 +197,20 @@ func (f *floors) learn(at start, began clock.Instant, short bool, claims pacht.C
 	if at.full && (at.turn || short) { // else what others told of before may pass over the rest of it
 		fl.resets = at.resets
 	}
-	switch {
-	case short && at.full && fl.took >= lookDear:
-		at.from = fl.pairs // all that is due was seen, so one may go on from where claims got before
-	case short && (at.full || !at.rests):
+	_, dear := fl.dear()
+	if short && (at.full && !dear || !at.full && !at.rests) {
 		fl.known = false
 		return
 	}
 	if at.full {
-		at.look, at.life = claims.Now.UnixMicro(), min(max(lookEvery, lookShare*fl.took), lookMost)
+		now := claims.Now.UnixMicro()
+		at.look, at.life = now, min(max(lookEvery, lookShare*fl.took[0]), lookMost)
+		if short { // it has seen all that is due; others are not told of that, so not for long
+			at.life = min(at.life, lookRestMost)
+			for i := range at.from {
+				at.from[i] = pair{now - lookEvery.Microseconds(), math.MinInt64}
+			}
+		}
 	}
 	switch {
 	case at.full || at.until != 0:

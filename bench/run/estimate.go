@@ -9,7 +9,7 @@ import (
 // seconds that a scenario takes for one peer and one round of 100,000 jobs, on two cores: most
 // of it is the slower half of the peers.
 var seconds = map[string]float64{
-	"drain": 18, "enqueue": 8.5, "pickup": 10, "snapshot": 66, "processes": 82, "sqlite": 31,
+	"drain": 16, "enqueue": 4.5, "pickup": 8.5, "snapshot": 76, "processes": 75, "sqlite": 28,
 }
 
 // Estimate is about how many minutes a run takes.
