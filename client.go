@@ -74,7 +74,7 @@ func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64,
 type bulk struct {
 	store Enqueuer
 	last  *Turn
-	sent  []flight // oldest first
+	sent  []*flight // oldest first
 	free  [][]NewJob
 
 	stored  int64
@@ -82,13 +82,9 @@ type bulk struct {
 }
 
 type flight struct {
-	batch  []NewJob
-	landed chan landing
-}
-
-type landing struct {
+	batch   []NewJob
 	answers []Enqueued
-	err     error
+	landed  chan error
 }
 
 // send waits until at most one transaction is on its way, does not wait for the one that it
@@ -97,15 +93,13 @@ func (b *bulk) send(ctx context.Context, batch []NewJob) (next []NewJob, err err
 	if err := b.wait(1); err != nil {
 		return nil, err
 	}
-	turn, landed := b.last.next(), make(chan landing, 1)
-	b.last, b.sent = turn, append(b.sent, flight{batch, landed})
+	turn, f := b.last.next(), &flight{batch: batch, landed: make(chan error, 1)}
+	b.last, b.sent = turn, append(b.sent, f)
 	go func() {
-		var l landing
-		l.err = turn.run(func() (err error) {
-			l.answers, err = b.store.EnqueueInTurn(ctx, batch, turn)
+		f.landed <- turn.run(func() (err error) {
+			f.answers, err = b.store.EnqueueInTurn(ctx, batch, turn)
 			return err
 		})
-		landed <- l
 	}()
 	if last := len(b.free) - 1; last >= 0 {
 		next, b.free = b.free[last], b.free[:last]
@@ -119,10 +113,9 @@ func (b *bulk) wait(n int) (err error) {
 	for len(b.sent) > n || (err != nil && len(b.sent) > 0) {
 		f := b.sent[0]
 		b.sent = b.sent[1:]
-		l := <-f.landed
-		if err == nil {
-			err = l.err
-			b.count(l.answers)
+		if landed := <-f.landed; err == nil {
+			err = landed
+			b.count(f.answers)
 		}
 		clear(f.batch)
 		b.free = append(b.free, f.batch[:0])

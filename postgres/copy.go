@@ -35,6 +35,10 @@ type copied struct {
 // errNotInTurn says that a transaction was undone because the batch before was not committed soon.
 var errNotInTurn = errors.New("undone, to begin again when its turn has come")
 
+// turnPatience is how long a transaction waits for its turn, with all stored and nothing committed: less
+// than the server waits for it (see idle).
+const turnPatience = 500 * time.Millisecond
+
 // enqueueCopy stores jobs without keys in one transaction.
 func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int, answers []pacht.Enqueued, turn *pacht.Turn) error {
 	for {
@@ -49,7 +53,6 @@ func (s *Store) enqueueCopy(ctx context.Context, jobs []pacht.NewJob, todo []int
 }
 
 func (s *Store) copyInTurn(ctx context.Context, jobs []pacht.NewJob, todo []int, answers []pacht.Enqueued, turn *pacht.Turn) error {
-	caller := ctx
 	conn, ctx, release, err := s.acquire(ctx, s.pool)
 	if err != nil {
 		return err
@@ -88,7 +91,7 @@ func (s *Store) copyInTurn(ctx context.Context, jobs []pacht.NewJob, todo []int,
 	}
 	err = s.copyRows(ctx, conn, now, rows)
 	if err == nil {
-		soon, cancel := context.WithTimeoutCause(caller, turnPatience, errNotInTurn)
+		soon, cancel := context.WithTimeoutCause(ctx, turnPatience, errNotInTurn)
 		err = turn.Wait(soon)
 		cancel()
 	}
@@ -105,10 +108,6 @@ func (s *Store) copyInTurn(ctx context.Context, jobs []pacht.NewJob, todo []int,
 	}
 	return nil
 }
-
-// turnPatience is how long a transaction waits for its turn, with all stored and nothing committed: less
-// than the server waits for it (see idle).
-const turnPatience = 500 * time.Millisecond
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

@@ -26,10 +26,10 @@ const manyJobs = 3*chunkJobs + copyLeast + 5
 
 // turnsOn is a store on so many connections. At the commit of the first batch the server waits
 // until the next one has drawn its ids, so long at most, and then runs PL/pgSQL.
-func turnsOn(t *testing.T, connections int32, cfg Config, wait time.Duration, then string) (*Store, *pgxpool.Pool) {
+func turnsOn(t *testing.T, connections int32, wait time.Duration, then string) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	url := pgtest.Database(t)
-	s, _ := storeAt(t, url, cfg, func(c *pgxpool.Config) { c.MaxConns = connections })
+	s, _ := storeAt(t, url, Config{}, func(c *pgxpool.Config) { c.MaxConns = connections })
 	pool := poolAt(t, url)
 	execute(t, pool, fmt.Sprintf(`
 		CREATE SEQUENCE tries;
@@ -66,7 +66,7 @@ func inOrder(t *testing.T, pool *pgxpool.Pool, n int) {
 func TestTwoBatchesAreOnTheirWayIfAConnectionIsLeftAndCommittedInOrder(t *testing.T) {
 	for connections, wait := range map[int32]time.Duration{1: 100 * time.Millisecond, 2: 100 * time.Millisecond, 3: 5 * time.Second, 8: 5 * time.Second} {
 		t.Run(fmt.Sprintf("%d connections", connections), func(t *testing.T) {
-			s, pool := turnsOn(t, connections, Config{}, wait, fmt.Sprintf("ASSERT drawn = %t, 'the second batch';", connections > 2))
+			s, pool := turnsOn(t, connections, wait, fmt.Sprintf("ASSERT drawn = %t, 'the second batch';", connections > 2))
 			n, err := pacht.NewClient(s).EnqueueMany(t.Context(), inARow(manyJobs))
 			if err != nil || n != manyJobs {
 				t.Errorf("%d stored, %v", n, err)
@@ -77,7 +77,7 @@ func TestTwoBatchesAreOnTheirWayIfAConnectionIsLeftAndCommittedInOrder(t *testin
 }
 
 func TestNothingIsCommittedAfterABatchThatFailed(t *testing.T) {
-	s, pool := turnsOn(t, 4, Config{}, 5*time.Second, "ASSERT drawn; RAISE 'the first batch';")
+	s, pool := turnsOn(t, 4, 5*time.Second, "ASSERT drawn; RAISE 'the first batch';")
 	n, err := pacht.NewClient(s).EnqueueMany(t.Context(), inARow(manyJobs))
 	if n != 0 || err == nil || !strings.Contains(err.Error(), "the first batch") || strings.Contains(err.Error(), "before") {
 		t.Errorf("%d stored, %v", n, err)
@@ -92,7 +92,7 @@ func TestNothingIsCommittedAfterABatchThatFailed(t *testing.T) {
 }
 
 func TestABatchThatIsTriedAgainIsStillCommittedBeforeTheNext(t *testing.T) {
-	s, pool := turnsOn(t, 4, Config{}, 5*time.Second, "ASSERT drawn; IF nextval('tries') = 1 THEN RAISE SQLSTATE '40001'; END IF; ASSERT (SELECT count(*) FROM pacht.jobs) = 5000;")
+	s, pool := turnsOn(t, 4, 5*time.Second, "ASSERT drawn; IF nextval('tries') = 1 THEN RAISE SQLSTATE '40001'; END IF; ASSERT (SELECT count(*) FROM pacht.jobs) = 5000;")
 	n, err := pacht.NewClient(s).EnqueueMany(t.Context(), inARow(manyJobs))
 	if err != nil || n != manyJobs {
 		t.Errorf("%d stored, %v", n, err)
@@ -111,7 +111,7 @@ func allStored(t *testing.T, pool *pgxpool.Pool) {
 // Whoever waits for its turn with a connection gives it back, if its turn does not come: the batch
 // before may have lost its own.
 func TestABatchWhoseTurnDoesNotComeGivesItsConnectionBack(t *testing.T) {
-	s, pool := turnsOn(t, 3, Config{}, 5*time.Second, "ASSERT drawn; IF nextval('tries') = 1 THEN PERFORM pg_sleep(0.5); RAISE SQLSTATE '40001'; END IF;")
+	s, pool := turnsOn(t, 3, 5*time.Second, "ASSERT drawn; IF nextval('tries') = 1 THEN PERFORM pg_sleep(0.5); RAISE SQLSTATE '40001'; END IF;")
 	type result struct {
 		n   int64
 		err error
@@ -141,7 +141,7 @@ func TestABatchWhoseTurnDoesNotComeGivesItsConnectionBack(t *testing.T) {
 
 // With keys two batches could wait for each other: one that has them waits for its turn with nothing.
 func TestABatchWithKeysBeginsWhenItsTurnHasCome(t *testing.T) {
-	s, pool := turnsOn(t, 4, Config{}, 100*time.Millisecond, "ASSERT NOT drawn, 'the second batch'; RAISE 'the first batch';")
+	s, pool := turnsOn(t, 4, 100*time.Millisecond, "ASSERT NOT drawn, 'the second batch'; RAISE 'the first batch';")
 	n, err := pacht.NewClient(s).EnqueueMany(t.Context(), func(yield func(pacht.NewJob) bool) {
 		n := 0
 		for j := range inARow(manyJobs) {
