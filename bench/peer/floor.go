@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// floor is what the database itself costs: two loops of raw SQL, no retry, no lease, no ledger.
+// floor is what the database itself costs: two loops of raw SQL, no retry, no lease, no ledger. With
+// these two: leaseFloor.
 type floor struct{ update bool }
 
 var (
@@ -87,11 +88,22 @@ func (s *floorSession) EnqueueBulk(ctx context.Context, n, bytes int) error {
 }
 
 func (s *floorSession) Work(ctx context.Context, handle func(int)) error {
-	loops, ctx := errgroup.WithContext(ctx)
+	return loops(ctx, func() pass {
+		return func(ctx context.Context) (int, error) { return s.pass(ctx, handle) }
+	})
+}
+
+// pass takes a batch of jobs, runs it, and says how many there were.
+type pass func(ctx context.Context) (int, error)
+
+// loops makes passes in two loops until ctx ends, and finishes those that it has begun.
+func loops(ctx context.Context, each func() pass) error {
+	group, ctx := errgroup.WithContext(ctx)
 	for range floorLoops {
-		loops.Go(func() error {
+		next := each()
+		group.Go(func() error {
 			for ctx.Err() == nil {
-				n, err := s.pass(context.WithoutCancel(ctx), handle)
+				n, err := next(context.WithoutCancel(ctx))
 				if err != nil {
 					return err
 				}
@@ -106,7 +118,7 @@ func (s *floorSession) Work(ctx context.Context, handle func(int)) error {
 			return nil
 		})
 	}
-	return loops.Wait()
+	return group.Wait()
 }
 
 // pass takes a batch, runs it, and completes it.

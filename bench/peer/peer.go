@@ -122,7 +122,7 @@ func batches(n, bytes, size int, fn func([]Payload) error) error {
 func All() []Peer {
 	return []Peer{
 		pachtPeer{}, river{tuned: true}, river{}, graphile, pgBoss, pgBossNotify, gue{}, goqite{}, neoqPeer{}, neoqPeer{backlog: true},
-		floor{update: true}, floor{},
+		floor{update: true}, floor{}, leaseFloor{},
 		pachtPeer{sqlite: true}, riverSQLite{}, goqite{sqlite: true},
 	}
 }
