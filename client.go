@@ -1,8 +1,10 @@
 package pacht
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 )
 
@@ -41,15 +43,25 @@ const batchBytes = 4 << 20
 // EnqueueMany stores jobs from an iterator in constant memory, in transactions of 5,000
 // (PostgreSQL) or 1,000 (SQLite), of fewer if they are large. They are committed in the order of
 // the iterator and without a gap; while one transaction is on its way the next jobs are drawn, and
-// may be on their way too. It returns how many it stored, not counting duplicates. Refused
-// jobs do not stop the others; their errors come back joined, the first 20 of them. Any other error
-// ends it, and says how far it had come by the count.
+// may be on their way too. What was drawn is stored when there are enough for a transaction, or
+// the iterator has ended. ctx is looked at between two jobs: an iterator that waits for its jobs
+// has to watch ctx itself.
+//
+// It returns how many it stored, not counting duplicates. Refused jobs do not stop the others: the
+// errors of the first 20 come back joined, each with the number of its job in the iterator, from 1,
+// and how many more there were. Any other error ends it, and says of how many jobs everything is known,
+// stored, duplicates and refused ones: all after them are not stored, or in doubt (ErrUnknown).
 func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64, error) {
-	b := bulk{store: c.store}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	b := bulk{store: c.store, stop: stop}
 	defer func() { _ = b.wait(0) }() // something is on its way then only if the iterator panicked
 	var batch []NewJob
 	most, size := c.store.BatchSize(), 0
 	for j := range jobs {
+		if ctx.Err() != nil {
+			return b.end(context.Cause(ctx))
+		}
 		batch, size = append(batch, j), size+len(j.Args)+len(j.Metadata)
 		if len(batch) < most && size < batchBytes {
 			continue
@@ -57,28 +69,28 @@ func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64,
 		size = 0
 		var err error
 		if batch, err = b.send(ctx, batch); err != nil {
-			return b.stored, errors.Join(append(b.refused, err)...)
+			return b.end(err)
 		}
 	}
 	var err error
 	if len(batch) > 0 {
 		_, err = b.send(ctx, batch)
 	}
-	if err == nil {
-		err = b.wait(0)
-	}
-	return b.stored, errors.Join(append(b.refused, err)...)
+	return b.end(err)
 }
 
 // bulk is an EnqueueMany with at most two transactions on their way, which are committed in order.
 type bulk struct {
 	store Enqueuer
+	stop  context.CancelCauseFunc // ends what is on its way behind one that failed, and the drawing
 	last  *Turn
 	sent  []*flight // oldest first
 	free  [][]NewJob
 
+	known   int64 // jobs of which is known what became of them
 	stored  int64
-	refused []error
+	refused int64
+	errs    []error // of the first that were refused
 }
 
 type flight struct {
@@ -96,10 +108,14 @@ func (b *bulk) send(ctx context.Context, batch []NewJob) (next []NewJob, err err
 	turn, f := b.last.next(), &flight{batch: batch, landed: make(chan error, 1)}
 	b.last, b.sent = turn, append(b.sent, f)
 	go func() {
-		f.landed <- turn.run(func() (err error) {
+		err := turn.run(func() (err error) {
 			f.answers, err = b.store.EnqueueInTurn(ctx, batch, turn)
 			return err
 		})
+		if err != nil {
+			b.stop(err)
+		}
+		f.landed <- err
 	}()
 	if last := len(b.free) - 1; last >= 0 {
 		next, b.free = b.free[last], b.free[:last]
@@ -113,10 +129,11 @@ func (b *bulk) wait(n int) (err error) {
 	for len(b.sent) > n || (err != nil && len(b.sent) > 0) {
 		f := b.sent[0]
 		b.sent = b.sent[1:]
-		if landed := <-f.landed; err == nil {
-			err = landed
+		landed := <-f.landed
+		if err == nil && landed == nil {
 			b.count(f.answers)
 		}
+		err = cmp.Or(err, landed)
 		clear(f.batch)
 		b.free = append(b.free, f.batch[:0])
 	}
@@ -126,11 +143,29 @@ func (b *bulk) wait(n int) (err error) {
 func (b *bulk) count(answers []Enqueued) {
 	const mostErrors = 20
 	for _, a := range answers {
+		b.known++
 		switch {
-		case a.Err != nil && len(b.refused) < mostErrors:
-			b.refused = append(b.refused, a.Err)
-		case a.Err == nil && !a.Duplicate:
+		case a.Err != nil:
+			b.refused++
+			if len(b.errs) < mostErrors {
+				b.errs = append(b.errs, fmt.Errorf("job %d: %w", b.known, a.Err))
+			}
+		case !a.Duplicate:
 			b.stored++
 		}
 	}
+}
+
+// end waits for what is on its way and answers what became of all. err is why no more was sent; nil
+// if there are no more jobs.
+func (b *bulk) end(err error) (int64, error) {
+	err = cmp.Or(b.wait(0), err)
+	errs := b.errs
+	if more := b.refused - int64(len(errs)); more > 0 {
+		errs = append(errs, fmt.Errorf("%d more jobs were refused", more))
+	}
+	if err != nil {
+		errs = append(errs, fmt.Errorf("ended after job %d: %w", b.known, err))
+	}
+	return b.stored, errors.Join(errs...)
 }

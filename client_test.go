@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pacht-queue/pacht"
 )
@@ -94,8 +96,11 @@ func TestEnqueueManyStoresInBatchesAndReportsTheFirstRefusals(t *testing.T) {
 				t.Errorf("%d jobs: %d of %d refusals are named", n, named, refusals)
 			}
 			var invalid *pacht.InvalidError
-			if !errors.As(err, &invalid) {
+			if !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), "job 7: priority: 9") {
 				t.Errorf("%v", err)
+			}
+			if more := fmt.Sprintf("%d more jobs were refused", refusals-20); strings.HasSuffix(err.Error(), more) != (refusals > 20) {
+				t.Errorf("%d refused: %v", refusals, err)
 			}
 		}
 	}
@@ -119,12 +124,30 @@ func TestEnqueueManyEndsAtTheFirstBrokenBatchAndSaysHowFarItCame(t *testing.T) {
 	for fail, want := range map[int]int64{1: 0, 2: 771, 4: 3 * 771} {
 		c := &counter{fail: fail}
 		got, err := pacht.NewClient(c).EnqueueMany(t.Context(), stream(3500))
-		if !errors.Is(err, pacht.ErrUnknown) || len(c.batches) != fail {
+		if !errors.Is(err, pacht.ErrUnknown) || len(c.batches) != fail || !strings.Contains(err.Error(), fmt.Sprintf("ended after job %d: ", 1000*(fail-1))) {
 			t.Errorf("batch %d broke: %v after %d batches", fail, err, len(c.batches))
 		}
 		if d := got - want; d < -5 || d > 5 {
 			t.Errorf("batch %d broke: stored %d, want about %d", fail, got, want)
 		}
+	}
+}
+
+// An iterator may never end, and draw slowly: a batch is not waited for.
+func TestEnqueueManyDrawsNoMoreWhenItsContextHasEnded(t *testing.T) {
+	c := &counter{}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("given up")
+	drawn := 0
+	got, err := pacht.NewClient(c).EnqueueMany(ctx, func(yield func(pacht.NewJob) bool) {
+		for ; yield(pacht.New(charge{})); drawn++ {
+			if drawn == 1500 {
+				cancel(why)
+			}
+		}
+	})
+	if got != 1000 || !errors.Is(err, why) || drawn != 1501 || !slices.Equal(c.batches, []int{1000}) {
+		t.Errorf("%d stored in batches %v, %d drawn, %v", got, c.batches, drawn, err)
 	}
 }
 
@@ -206,4 +229,70 @@ func TestEnqueueManyHasTwoBatchesOnTheirWayAndCommitsThemInOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// starved is an Enqueuer whose first batch fails while the second waits for a connection.
+type starved struct {
+	counter
+	begun atomic.Int32
+}
+
+func (s *starved) EnqueueInTurn(ctx context.Context, _ []pacht.NewJob, turn *pacht.Turn) ([]pacht.Enqueued, error) {
+	first := s.begun.Add(1) == 1
+	turn.Begun()
+	if first {
+		time.Sleep(time.Second)
+		return nil, pacht.ErrUnknown
+	}
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func TestEnqueueManyEndsWhatWaitsBehindABrokenBatchAndDrawsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &starved{}
+		drawn := 0
+		stored, err := pacht.NewClient(s).EnqueueMany(t.Context(), func(yield func(pacht.NewJob) bool) {
+			for yield(pacht.New(charge{})) {
+				if drawn++; drawn > 2000 { // a slow source: the third batch would take an hour
+					time.Sleep(4 * time.Second)
+				}
+			}
+		})
+		if stored != 0 || !errors.Is(err, pacht.ErrUnknown) || s.begun.Load() != 2 || drawn != 2001 {
+			t.Errorf("%d stored, %d begun, %d drawn, %v", stored, s.begun.Load(), drawn, err)
+		}
+	})
+}
+
+// hasty is an Enqueuer whose second batch fails while the first is being committed.
+type hasty struct {
+	counter
+	begun atomic.Int32
+}
+
+func (h *hasty) EnqueueInTurn(ctx context.Context, jobs []pacht.NewJob, turn *pacht.Turn) ([]pacht.Enqueued, error) {
+	first := h.begun.Add(1) == 1
+	turn.Begun()
+	if !first {
+		return nil, pacht.ErrBusy
+	}
+	select {
+	case <-ctx.Done():
+		return nil, pacht.ErrUnknown // cut off at its commit
+	case <-time.After(time.Second):
+		return make([]pacht.Enqueued, len(jobs)), nil
+	}
+}
+
+func TestEnqueueManyDoesNotCutOffABatchBecauseTheOneAfterItHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stored, err := pacht.NewClient(&hasty{}).EnqueueMany(t.Context(), func(yield func(pacht.NewJob) bool) {
+			for yield(pacht.New(charge{})) {
+			}
+		})
+		if stored != 1000 || !errors.Is(err, pacht.ErrBusy) || errors.Is(err, pacht.ErrUnknown) {
+			t.Errorf("%d stored, %v", stored, err)
+		}
+	})
 }

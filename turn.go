@@ -49,7 +49,7 @@ func (t *Turn) Wait(ctx context.Context) error {
 }
 
 // run calls fn when the batch before has begun, unless that one has failed, and tells the batch
-// after how this one ended.
+// after how this one ended. It returns when the one before has ended, also if this one fails.
 func (t *Turn) run(fn func() error) error {
 	if t.before != nil {
 		<-t.before.begun
@@ -57,8 +57,11 @@ func (t *Turn) run(fn func() error) error {
 	if t.before == nil || !over(t.before.ended) || t.before.err == nil {
 		t.err = fn()
 	}
-	if t.err == nil {
+	switch {
+	case t.err == nil:
 		t.err = t.Wait(context.Background()) // also if there was nothing to store
+	case t.before != nil:
+		<-t.before.ended // who fails ends what follows, and not what is being committed
 	}
 	t.before = nil // or the whole row would be kept
 	close(t.ended)

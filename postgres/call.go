@@ -116,8 +116,11 @@ func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn,
 	conn, err := pool.Acquire(wait)
 	if err != nil {
 		cancel()
-		if s.closed.Load() {
+		switch {
+		case s.closed.Load():
 			err = fmt.Errorf("%w: %w", pacht.ErrClosed, err)
+		case ctx.Err() != nil:
+			err = inVain(pool, err)
 		}
 		return nil, ctx, nil, err
 	}
@@ -126,6 +129,14 @@ func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn,
 		bounded, cancel = context.WithTimeout(ctx, s.patience(pool))
 	}
 	return conn, bounded, func() { conn.Release(); cancel() }, nil
+}
+
+// inVain says of the error of who gave up waiting for a connection if that was because all are in use.
+func inVain(pool *pgxpool.Pool, err error) error {
+	if st := pool.Stat(); st.AcquiredConns() == st.MaxConns() {
+		return fmt.Errorf("no connection of the pool came free, all %d are in use: %w", st.MaxConns(), err)
+	}
+	return err
 }
 
 // serial is transact with a round trip for each statement, for a caller's pool that prepares

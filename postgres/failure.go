@@ -118,6 +118,13 @@ func (s *Store) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("the server takes no writes: it is a standby, or was set to read only: %w", err)
 	case "55P03": // lock_not_available
 		return fmt.Errorf("%w: %w", pacht.ErrBusy, err)
+	case "42501": // insufficient_privilege
+		return fmt.Errorf("%w (what a role needs: docs/databases.md, Roles)", err)
+	case "":
+		// Whoever gives up may find a connection closed under him: that is his doing, and not the network's.
+		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
 	}
 	return err
 }

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"context"
 	"errors"
+	"net"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,6 +27,30 @@ func TestVerbWhoseOutcomeIsUnknownIsRepeatedOnlyIfItMayBe(t *testing.T) { // R4,
 		if calls != want || repeatable != (err == nil) || !repeatable && !errors.Is(err, pacht.ErrUnknown) {
 			t.Errorf("repeatable %t: %d calls, %v", repeatable, calls, err)
 		}
+	}
+}
+
+// The driver may answer that it wrote to a connection which it has itself closed.
+func TestCallThatItsContextEndedSaysSo(t *testing.T) {
+	s, _ := newStore(t)
+	why := errors.New("given up")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	for _, unknown := range []bool{false, true} {
+		err := s.again(ctx, false, "verb", func() error {
+			cancel(why)
+			if unknown {
+				return &unknownError{net.ErrClosed}
+			}
+			return net.ErrClosed
+		})
+		if !errors.Is(err, why) || !errors.Is(err, net.ErrClosed) || errors.Is(err, pacht.ErrUnknown) != unknown {
+			t.Error(err)
+		}
+	}
+	refused := &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "22021"}
+	if err := s.again(ctx, false, "verb", func() error { return refused }); errors.Is(err, why) || !errors.Is(err, refused) {
+		t.Error(err)
 	}
 }
 

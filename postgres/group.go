@@ -89,7 +89,7 @@ func (s *Store) enqueueGrouped(ctx context.Context, job pacht.NewJob) (pacht.Enq
 	defer g.mu.Unlock()
 	if i := slices.Index(g.waiting, m); i >= 0 {
 		g.waiting = slices.Delete(g.waiting, i, i+1)
-		return pacht.Enqueued{}, fmt.Errorf("enqueue: %w", context.Cause(ctx))
+		return pacht.Enqueued{}, fmt.Errorf("enqueue: %w", inVain(s.pool, context.Cause(ctx)))
 	}
 	select {
 	case <-m.done:

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,6 +51,23 @@ func TestHandlersThatHoldTheWholePoolStarveNoLease(t *testing.T) { // S010
 	_, ledgerErr := s.Attempts(ctx, jobs[0].ID)
 	if err := errors.Join(claimErr, passErr, stepErr, beatErr, settleErr, ledgerErr, answers[0].Err); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestEnqueueThatGetsNoConnectionOfThePoolSaysThatAllAreInUse(t *testing.T) {
+	s, pool := storeAt(t, pgtest.Database(t), Config{}, func(cfg *pgxpool.Config) { cfg.MaxConns = 1 })
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for _, n := range []int{1, 2, copyLeast} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err := s.Enqueue(ctx, slices.Collect(inARow(n)))
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pacht.ErrUnknown) || !strings.Contains(err.Error(), "all 1 are in use") {
+			t.Errorf("%d jobs: %v", n, err)
+		}
 	}
 }
 

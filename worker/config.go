@@ -57,8 +57,8 @@ type Config struct {
 	NoWatch bool
 	// Retention says how long finished jobs are kept; the zero value: for ever. Every worker
 	// brings a sweeper, which also deletes expired idempotency keys and rows of workers that
-	// ended a day ago, unless NoSweep is set. Where workers have different ones, the shortest
-	// counts.
+	// ended a day ago, unless NoSweep is set, which is refused together with a Retention. Where
+	// workers have different ones, the shortest counts.
 	Retention pacht.Retention
 	NoSweep   bool
 
@@ -120,6 +120,9 @@ func (c *Config) check() error {
 		if *d.value < d.least || d.field == "poll" && *d.value > time.Hour {
 			return &pacht.InvalidError{Field: d.field, Value: d.value.String(), Bound: d.bound}
 		}
+	}
+	if c.NoSweep && c.Retention != (pacht.Retention{}) {
+		return &pacht.InvalidError{Field: "retention", Value: "together with NoSweep", Bound: "one of the two: who does not sweep deletes nothing"}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -302,6 +302,7 @@ func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
 		{func(c *worker.Config) { c.Unwind = -1 }, "unwind: -1ns is not allowed"},
 		{func(c *worker.Config) { c.TimeoutGrace = -1 }, "timeout grace: -1ns is not allowed"},
 		{func(c *worker.Config) { c.Poll = time.Microsecond }, "poll: 1µs is not allowed, want 1ms to 1h"},
+		{func(c *worker.Config) { c.NoSweep, c.Retention.Dead = true, time.Hour }, "retention: together with NoSweep is not allowed, want one of the two"},
 		{func(c *worker.Config) { c.Watch.Period = 2 * time.Hour }, "watch period: 2h0m0s is not allowed"},
 		{func(c *worker.Config) { c.Watch.Period, c.Watch.Poll = time.Second, time.Minute }, "watch poll: 1m0s is not allowed, want 10ms to the watch period, which is 1s"},
 	}

@@ -71,7 +71,7 @@ func (f *benchFlags) on(ctx context.Context, cmd *cobra.Command, connections int
 		Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
-		return nil, err
+		return nil, f.located(err)
 	}
 	defer func() { err = errors.Join(err, place.Close(ctx)) }()
 	return run(ctx, place)

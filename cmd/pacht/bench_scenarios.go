@@ -46,7 +46,7 @@ func benchPickupCommand(f *benchFlags) *cobra.Command {
 		Short: "How soon an idle worker starts a job, and what it costs to be idle",
 		Long: `Enqueue one job after the other for an idle worker, and measure from the answer of the
 enqueue, which is after the commit, to the start of the handler. Then let the worker idle, and
-count the transactions of its database (PostgreSQL).
+count the transactions of its database (PostgreSQL), the server's own among them.
 
 ` + benchHelp + `
 

@@ -131,7 +131,7 @@ func (v *vitals) longRenew() finding {
 		f.Verdict = good
 	default:
 		f.Verdict = unclear
-		f.Answer += "; none that had to renew and did was seen"
+		f.Answer += "; no lease was seen that had to be renewed, and was"
 	}
 	return f
 }

@@ -72,7 +72,7 @@ JSON: {id, duplicate}; with --batch {stored, duplicates, refused, errors: [{line
 	fl.StringVar(&f.key, "key", "", "idempotency key, 1 to 512 bytes")
 	fl.StringVar(&f.scope, "scope", "", "scope of the idempotency key")
 	fl.Var(durationValue{&f.keyLife}, "key-life", "how long the key stands (default 30d)")
-	fl.Var(durationValue{&f.in}, "in", "run that long from now at the earliest, at most 10 years")
+	fl.Var(durationValue{&f.in}, "in", "run that long from now at the earliest, at most 10 years; less than 0 means now")
 	fl.StringVar(&f.at, "at", "", "run at that time at the earliest, as 2006-01-02T15:04:05Z; past means now")
 	fl.StringVar(&f.metadata, "metadata", "", "a JSON object of facts that are not args")
 	fl.BoolVar(&f.batch, "batch", false, "read jobs from standard input, one JSON object a line")

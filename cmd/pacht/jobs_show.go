@@ -52,7 +52,7 @@ JSON: what "jobs list" gives, and {args, metadata, why,
 			defer db.Close()
 			d, err := collect(cmd.Context(), db, id)
 			if err != nil {
-				return fmt.Errorf("show job %d: %w", id, err)
+				return fmt.Errorf("show: %w", err)
 			}
 			if g.json {
 				return printJSON(cmd, d)

@@ -19,4 +19,7 @@ func keepFlag(c *cobra.Command, r *pacht.Retention, none *bool) {
 	fl.Var(durationValue{&r.Dead}, "keep-dead", "the same for dead jobs (default: never)")
 	fl.Var(durationValue{&r.Cancelled}, "keep-cancelled", "the same for cancelled jobs (default: never)")
 	fl.BoolVar(none, "no-sweep", false, "delete nothing, because another process does")
+	for _, keep := range []string{"keep-completed", "keep-dead", "keep-cancelled"} {
+		c.MarkFlagsMutuallyExclusive(keep, "no-sweep")
+	}
 }

@@ -26,7 +26,7 @@ func TestWatchDeletesFinishedJobsOnlyIfToldHowLongToKeepThem(t *testing.T) {
 		return errors.Is(err, pacht.ErrNotFound)
 	}
 	sweeper := s.start("watch", "--keep-dead", "1s", "--keep-cancelled", "1s")
-	idle := s.start("watch", "--keep-completed", "1s", "--no-sweep")
+	idle := s.start("watch", "--no-sweep")
 	until(t, "the cancelled job goes", func() bool { return gone(n + 1) })
 	sweeper.stop()
 	idle.stop()

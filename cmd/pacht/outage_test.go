@@ -62,7 +62,7 @@ func TestServerThatRefusesTheUserOrTheDatabaseIsNotWaitedFor(t *testing.T) {
 	for _, c := range []struct{ word, url string }{
 		{"does not exist", as(there.User.Username(), "/no_such_database")},
 		{"does not exist", as("no_such_role", there.Path)},
-		{"permission denied", as(role, there.Path)},
+		{"what a role needs", as(role, there.Path)},
 	} {
 		for _, args := range [][]string{{"work", "--kind", "k", "--", "true"}, {"watch"}, {"jobs", "list"}} {
 			s := &shell{t: t, dir: s.dir, url: c.url}

@@ -79,6 +79,10 @@ func TestBadInputIsRefusedNamingFieldValueAndBound(t *testing.T) {
 		{[]string{"retention of completed jobs", "10ms", "1s to 100 years"}, []string{"watch", "--keep-completed", "10ms"}},
 		{[]string{"retention of dead jobs", "-1h", "1s to 100 years"}, []string{"work", "--kind", "k", "--keep-dead", "-1h", "--", "true"}},
 
+		{[]string{"keep-dead", "no-sweep"}, []string{"watch", "--keep-dead", "1d", "--no-sweep"}},
+		{[]string{"keep-completed", "no-sweep"}, []string{"work", "--kind", "k", "--no-sweep", "--keep-completed", "1d", "--", "true"}},
+
+		{[]string{"db", `""`, "not empty"}, []string{"jobs", "list", "--db", ""}},
 		{[]string{"status", `"Done"`, "Pending, Processing"}, []string{"jobs", "list", "--status", "Done"}},
 		{[]string{"limit", "1001", "1 to 1000"}, []string{"jobs", "list", "--limit", "1001"}},
 		{[]string{"limit: 0 is", "1 to 1000"}, []string{"jobs", "list", "--limit", "0"}},

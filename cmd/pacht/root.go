@@ -32,6 +32,21 @@ func (g *globals) given() string {
 	return os.Getenv("PACHT_DB")
 }
 
+// dbValue is the value of --db. An empty one is a variable of a script that was not set: the default
+// database is not what was meant.
+type dbValue string
+
+func (v *dbValue) Type() string   { return "string" }
+func (v *dbValue) String() string { return string(*v) }
+
+func (v *dbValue) Set(s string) error {
+	if s == "" {
+		return &pacht.InvalidError{Field: "db", Value: `""`, Bound: "not empty; leave the flag out for the default"}
+	}
+	*v = dbValue(s)
+	return nil
+}
+
 // url is the database to use.
 func (g *globals) url() string {
 	if u := g.given(); u != "" {
@@ -54,11 +69,14 @@ func (g *globals) open(ctx context.Context) (database.Database, error) {
 	return db, nil
 }
 
-// located says of tables that do not fit which they are: a forgotten PACHT_DB or a mistyped schema
-// looks like a fresh database.
+// located says of tables that do not fit, or that are not for this role, which they are: a forgotten
+// PACHT_DB or a mistyped schema looks like a fresh database.
 func (g *globals) located(err error) error {
 	at, unknown := database.Locate(g.url())
+	var state interface{ SQLState() string }
 	switch {
+	case errors.As(err, &state) && state.SQLState() == "42501": // insufficient_privilege
+		return fmt.Errorf("%w (%s; what a role needs: docs/databases.md, Roles)", err, database.Describe(g.url()))
 	case !errors.Is(err, pacht.ErrSchema) || unknown != nil:
 		return err
 	case g.given() == "":
@@ -104,7 +122,7 @@ Start with "pacht migrate up", then "pacht enqueue" and "pacht work".
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetVersionTemplate("pacht {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.PersistentFlags().StringVar(&g.db, "db", "",
+	root.PersistentFlags().Var((*dbValue)(&g.db), "db",
 		"database: "+database.Forms+" (env PACHT_DB, default "+defaultDB+")")
 	root.PersistentFlags().BoolVar(&g.json, "json", false, "print data as JSON, one object or array")
 	wrap(root, started)
