@@ -44,10 +44,11 @@ const batchBytes = 4 << 20
 // (PostgreSQL) or 1,000 (SQLite), of fewer if they are large. They are committed in the order of
 // the iterator and without a gap; while one transaction is on its way the next jobs are drawn, and
 // may be on their way too. What was drawn is stored when there are enough for a transaction, or
-// the iterator has ended. ctx is looked at between two jobs: an iterator that waits for its jobs
-// has to watch ctx itself.
+// the iterator has ended. Between two jobs is looked whether ctx has ended or a transaction failed:
+// an iterator that waits for its jobs has to watch ctx itself, and hears of the other with the next one.
 //
-// It returns how many it stored, not counting duplicates. Refused jobs do not stop the others: the
+// It returns how many it stored, not counting duplicates, which are also those jobs with keys that it has
+// itself stored in a transaction whose answer was lost. Refused jobs do not stop the others: the
 // errors of the first 20 come back joined, each with the number of its job in the iterator, from 1,
 // and how many more there were. Any other error ends it, and says of how many jobs everything is known,
 // stored, duplicates and refused ones: all after them are not stored, or in doubt (ErrUnknown).
@@ -60,7 +61,7 @@ func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64,
 	most, size := c.store.BatchSize(), 0
 	for j := range jobs {
 		if ctx.Err() != nil {
-			return b.end(context.Cause(ctx))
+			return b.end(ended(ctx))
 		}
 		batch, size = append(batch, j), size+len(j.Args)+len(j.Metadata)
 		if len(batch) < most && size < batchBytes {
@@ -72,11 +73,20 @@ func (c *Client) EnqueueMany(ctx context.Context, jobs iter.Seq[NewJob]) (int64,
 			return b.end(err)
 		}
 	}
-	var err error
-	if len(batch) > 0 {
+	err := ended(ctx) // the iterator may have watched it
+	if err == nil && len(batch) > 0 {
 		_, err = b.send(ctx, batch)
 	}
 	return b.end(err)
+}
+
+// ended is why ctx has ended, nil if it has not.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // bulk is an EnqueueMany with at most two transactions on their way, which are committed in order.

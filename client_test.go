@@ -146,8 +146,24 @@ func TestEnqueueManyDrawsNoMoreWhenItsContextHasEnded(t *testing.T) {
 			}
 		}
 	})
-	if got != 1000 || !errors.Is(err, why) || drawn != 1501 || !slices.Equal(c.batches, []int{1000}) {
+	if got != 1000 || !errors.Is(err, why) || !errors.Is(err, context.Canceled) || drawn != 1501 || !slices.Equal(c.batches, []int{1000}) {
 		t.Errorf("%d stored in batches %v, %d drawn, %v", got, c.batches, drawn, err)
+	}
+}
+
+func TestEnqueueManyWhoseIteratorWatchesTheContextSaysThatItWasCutOff(t *testing.T) {
+	for _, n := range []int{0, 1000, 1001} {
+		c := &counter{}
+		ctx, cancel := context.WithCancel(t.Context())
+		got, err := pacht.NewClient(c).EnqueueMany(ctx, func(yield func(pacht.NewJob) bool) {
+			for range n {
+				yield(pacht.New(charge{}))
+			}
+			cancel()
+		})
+		if got != int64(n/1000*1000) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%d of %d stored, %v", got, n, err)
+		}
 	}
 }
 

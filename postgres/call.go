@@ -134,7 +134,7 @@ func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn,
 // inVain says of the error of who gave up waiting for a connection if that was because all are in use.
 func inVain(pool *pgxpool.Pool, err error) error {
 	if st := pool.Stat(); st.AcquiredConns() == st.MaxConns() {
-		return fmt.Errorf("no connection of the pool came free, all %d are in use: %w", st.MaxConns(), err)
+		return fmt.Errorf("all %d connections of the pool are in use: %w", st.MaxConns(), err)
 	}
 	return err
 }

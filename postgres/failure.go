@@ -86,6 +86,13 @@ func (s *Store) again(ctx context.Context, repeatable bool, verb string, fn func
 		return fmt.Errorf("%s: %w", verb, pacht.ErrClosed)
 	}
 	const tries = 6
+	doubt := false // one of the tries may have been done
+	failed := func(err error) error {
+		if doubt && !errors.Is(err, pacht.ErrUnknown) {
+			err = &unknownError{err}
+		}
+		return fmt.Errorf("%s: %w", verb, err)
+	}
 	for try := 1; ; try++ {
 		err := fn()
 		if err == nil {
@@ -95,13 +102,14 @@ func (s *Store) again(ctx context.Context, repeatable bool, verb string, fn func
 		// The code of an unknown outcome says nothing: a pooler that drops the client after the
 		// COMMIT was sent calls that 08P01 as well.
 		unknown := errors.Is(err, pacht.ErrUnknown)
+		doubt = doubt || unknown
 		repeat := !unknown && (serialization(err) || stalePlan(err) || pgconn.SafeToRetry(err)) || repeatable && unknown
 		spent := errors.Is(err, context.DeadlineExceeded) // the store's own bound, or the caller's
 		if !repeat || spent || errors.As(err, &connect) || ctx.Err() != nil || try == tries {
-			return fmt.Errorf("%s: %w", verb, s.explain(ctx, err))
+			return failed(s.explain(ctx, err))
 		}
 		if err := clock.Sleep(ctx, clock.Jitter(time.Millisecond<<try)); err != nil {
-			return fmt.Errorf("%s: %w", verb, err)
+			return failed(err)
 		}
 	}
 }
@@ -120,10 +128,12 @@ func (s *Store) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", pacht.ErrBusy, err)
 	case "42501": // insufficient_privilege
 		return fmt.Errorf("%w (what a role needs: docs/databases.md, Roles)", err)
-	case "":
+	case "", "57014": // query_canceled
 		// Whoever gives up may find a connection closed under him: that is his doing, and not the network's.
-		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		for _, why := range []error{context.Cause(ctx), ctx.Err()} {
+			if why != nil && !errors.Is(err, why) {
+				err = fmt.Errorf("%w: %w", why, err)
+			}
 		}
 	}
 	return err

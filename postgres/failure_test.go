@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -30,6 +31,29 @@ func TestVerbWhoseOutcomeIsUnknownIsRepeatedOnlyIfItMayBe(t *testing.T) { // R4,
 	}
 }
 
+func TestVerbThatWasInDoubtOnceIsSoUntilItIsAnswered(t *testing.T) { // R4, R11
+	s, _ := newStore(t)
+	calls := 0
+	err := s.again(t.Context(), true, "verb", func() error {
+		if calls++; calls == 1 {
+			return &unknownError{net.ErrClosed}
+		}
+		return &pgconn.ConnectError{}
+	})
+	var connect *pgconn.ConnectError
+	if calls != 2 || !errors.Is(err, pacht.ErrUnknown) || !errors.As(err, &connect) {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err = s.again(ctx, true, "verb", func() error {
+		time.AfterFunc(time.Millisecond, cancel) // in the pause, or in a later try
+		return &unknownError{net.ErrClosed}
+	})
+	if !errors.Is(err, pacht.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // The driver may answer that it wrote to a connection which it has itself closed.
 func TestCallThatItsContextEndedSaysSo(t *testing.T) {
 	s, _ := newStore(t)
@@ -44,7 +68,7 @@ func TestCallThatItsContextEndedSaysSo(t *testing.T) {
 			}
 			return net.ErrClosed
 		})
-		if !errors.Is(err, why) || !errors.Is(err, net.ErrClosed) || errors.Is(err, pacht.ErrUnknown) != unknown {
+		if !errors.Is(err, why) || !errors.Is(err, context.Canceled) || !errors.Is(err, net.ErrClosed) || errors.Is(err, pacht.ErrUnknown) != unknown {
 			t.Error(err)
 		}
 	}

@@ -65,7 +65,7 @@ func TestEnqueueThatGetsNoConnectionOfThePoolSaysThatAllAreInUse(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		_, err := s.Enqueue(ctx, slices.Collect(inARow(n)))
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pacht.ErrUnknown) || !strings.Contains(err.Error(), "all 1 are in use") {
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pacht.ErrUnknown) || !strings.Contains(err.Error(), "all 1 connections of the pool are in use") {
 			t.Errorf("%d jobs: %v", n, err)
 		}
 	}

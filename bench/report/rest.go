@@ -62,9 +62,9 @@ func (p *page) unequal() {
 
 - **What a job gets.** Only Pacht gives each attempt a lease with an end and a token, checks the
   token at every write that closes it, and writes a row of a ledger for each attempt. The floors are
-  raw SQL without retry, timeout or crash recovery. F3 writes a lease and a ledger all the same: it is
-  the least that these cost, and what Pacht costs above it is its worker, its checks, and the indexes
-  that lists start from. Which queues accept the late completion of a worker that was given up is not
+  raw SQL without retry, timeout or crash recovery. F3 writes a lease and a ledger all the same: its
+  CPU is the least that these cost, and what Pacht's is above it are its worker, its checks, its further columns and
+  the indexes that lists start from. Which queues accept the late completion of a worker that was given up is not
   measured here.
 - **What is kept.** River and pg-boss keep a finished job and update its row; neoq too. Graphile-worker,
   gue and goqite delete it and keep nothing. Pacht never updates the job, deletes its lease, and keeps

@@ -70,8 +70,11 @@ func (f *benchFlags) on(ctx context.Context, cmd *cobra.Command, connections int
 		URL: f.db, Postgres: f.postgres, Force: f.force, Connections: connections,
 		Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
-	if err != nil {
+	if err != nil && f.db != "" {
 		return nil, f.located(err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, place.Close(ctx)) }()
 	return run(ctx, place)

@@ -26,10 +26,8 @@ func TestWatchDeletesFinishedJobsOnlyIfToldHowLongToKeepThem(t *testing.T) {
 		return errors.Is(err, pacht.ErrNotFound)
 	}
 	sweeper := s.start("watch", "--keep-dead", "1s", "--keep-cancelled", "1s")
-	idle := s.start("watch", "--no-sweep")
 	until(t, "the cancelled job goes", func() bool { return gone(n + 1) })
 	sweeper.stop()
-	idle.stop()
 	if gone(n) {
 		t.Fatal("a completed job was deleted though nobody who sweeps has said so")
 	}
