@@ -81,14 +81,21 @@ func lives(t *testing.T, s *Store, owner string, n int) error {
 		if _, err := s.Renew(ctx, refs); err != nil {
 			return err
 		}
-		answers, err := s.Settle(ctx, settlements(got.Jobs, pacht.OutcomeCompleted))
-		if err != nil {
-			return err
-		}
-		for _, a := range answers {
-			if a.Err != nil {
-				return a.Err
+		for left := settlements(got.Jobs, pacht.OutcomeCompleted); len(left) > 0; {
+			answers, err := s.Settle(ctx, left)
+			if err != nil {
+				return err
 			}
+			var busy []pacht.Settlement // another claim has them locked for a moment
+			for i, a := range answers {
+				switch {
+				case errors.Is(a.Err, pacht.ErrBusy):
+					busy = append(busy, left[i])
+				case a.Err != nil:
+					return a.Err
+				}
+			}
+			left = busy
 		}
 	}
 	return nil

@@ -50,7 +50,12 @@ func TestJSONOfEveryCommandHasItsDocumentedKeys(t *testing.T) {
 		}
 		id := s.enqueue("k", `{"a":1}`, "--metadata", `{"m":1}`)
 		w := s.work(s.script("exit 100"), "--kind", "k")
-		becomes(t, s.store(), id, pacht.Dead)
+		db := s.store()
+		becomes(t, db, id, pacht.Dead)
+		until(t, "the worker has signed on", func() bool {
+			workers, err := db.Workers(t.Context())
+			return err == nil && len(workers) > 0
+		})
 		w.stop()
 		s.ok(ann("jobs", "retry", id)...)
 		held := s.claim(id)
